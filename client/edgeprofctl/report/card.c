@@ -17,13 +17,11 @@
 static const double HEADROOM = 1.25, QUOTA = 2, MEMORY = 1.5, WAITS_PERCENT = 5;
 
 static const struct line lines[] = {
-	{"App", "{app.name}, [{app.state}], uid [{app.uid:0}], since {app.since_us:time}"},
-	{"Rate", "[{?frames.fps}{frames.fps:1} fps, frame time mean {frames.frame_time_mean_ms:1}, "
-		 "p95 "
-		 "{frames.frame_time_p95_ms:1}, p99 {frames.frame_time_p99_ms:1} ms]"},
-	{"Deadline", "[{frames.deadline_ms:is}{frames.deadline_ms:g4} ms, {frames.misses:0} "
-		     "missed, at most "
-		     "{frames.longest_consecutive_misses:0} in a row]"},
+	{"{*apps}App", "{name}, [{state}], uid [{uid:0}], since {since_us:time}"},
+	{"{*frames}Rate", "[{?fps}{fps:1} fps, frame time mean {frame_time_mean_ms:1}, p95 "
+			  "{frame_time_p95_ms:1}, p99 {frame_time_p99_ms:1} ms]"},
+	{"{*frames}Deadline", "[{deadline_ms:is}{deadline_ms:g4} ms, {misses:0} missed, at most "
+			      "{longest_consecutive_misses:0} in a row]"},
 	{"{*processes}PID {pid:0}",
 		"CPU {cpu_percent:1} %[, waiting {wait_percent:1} %], {threads:0} threads"
 		"[, last on core {last_core:0}]; [{policy}|-][, nice {nice:0}][, priority "
@@ -39,20 +37,19 @@ static bool is_of(const cJSON *row, const char *app)
 	return strcmp(json_word(row, "name"), app) == 0;
 }
 
-/* Moves an array of the method's reply to the card; with one, its first item. */
-static int add(struct ctl *ctl, cJSON *card, const char *method, cJSON *parameters,
-	const char *array, const char *one)
+/* Moves the arrays of the reply to the card. */
+static int add(struct ctl *ctl, cJSON *card, const char *method, cJSON *parameters)
 {
 	cJSON *reply;
 	int status = ctl_call(ctl, method, parameters, true, &reply);
-	if (status == CTL_FINE) {
-		if (strcmp(method, "ListProcesses") == 0 || strcmp(method, "ListApps") == 0) {
-			listing_narrow(reply, array, is_of, json_word(card, "name"));
+	for (cJSON *one = status == CTL_FINE ? reply->child : NULL, *next; one; one = next) {
+		next = one->next;
+		if (cJSON_IsArray(one)) {
+			cJSON_DetachItemViaPointer(reply, one);
+			cJSON_AddItemToObject(card, one->string, one);
 		}
-		cJSON *rows = cJSON_DetachItemFromObjectCaseSensitive(reply, array);
-		cJSON *row = one ? cJSON_DetachItemFromArray(rows, 0) : NULL;
-		cJSON_AddItemToObject(card, one ? one : array, one ? row : rows);
-		cJSON_Delete(one ? rows : NULL);
+	}
+	if (status == CTL_FINE) {
 		cJSON_Delete(reply);
 	}
 	return status;
@@ -75,7 +72,7 @@ static void suggest(cJSON *card, double cpus)
 	double used = sum(card, "cpu_percent"), peak = sum(card, "peak_rss_bytes");
 	double want = fmax(ceil(used * HEADROOM / 100), 1);
 	bool waits = sum(card, "wait_percent") > WAITS_PERCENT ||
-		     json_number(json_get(card, "frames"), "misses") > 0;
+		     json_number(json_first(card, "frames"), "misses") > 0;
 	if (used <= 0) {
 		return;
 	}
@@ -126,23 +123,25 @@ static void show_card(struct ctl *ctl, const cJSON *card)
 int report_card(struct ctl *ctl, const char *app)
 {
 	cJSON *card = ctl_parameters("name", app), *device = NULL;
-	int status = add(ctl, card, "GetFrames", ctl_parameters("app", app), "frames", "frames");
+	int status = add(ctl, card, "GetFrames", ctl_parameters("app", app));
 	if (status == CTL_FINE) {
-		status = add(ctl, card, "ListApps", ctl_add_flag(NULL, "all", true), "apps", "app");
+		status = add(ctl, card, "ListApps", ctl_add_flag(NULL, "all", true));
 	}
 	if (status == CTL_FINE) {
-		cJSON *parameters = ctl_add_flag(NULL, "threads", true);
-		status = add(ctl, card, "ListProcesses", parameters, "processes", NULL);
+		status = add(ctl, card, "ListProcesses", ctl_add_flag(NULL, "threads", true));
 	}
-	for (int i = 0; i < 2 && status == CTL_FINE; i++) {
-		status = add(ctl, card, "ListStages", ctl_parameters("app", app),
-			i == 0 ? "stages" : "totals", NULL);
+	if (status == CTL_FINE) {
+		status = add(ctl, card, "ListStages", ctl_parameters("app", app));
 	}
-	status = status != CTL_FINE ? status : ctl_call(ctl, "GetStatus", NULL, false, &device);
+	if (status == CTL_FINE) {
+		status = ctl_call(ctl, "GetStatus", NULL, false, &device);
+	}
 	if (status != CTL_FINE) {
 		cJSON_Delete(card);
 		return status;
 	}
+	listing_narrow(card, "apps", is_of, app);
+	listing_narrow(card, "processes", is_of, app);
 	suggest(card, json_number(device, "cpus"));
 	cJSON_Delete(device);
 	return ctl_answer(ctl, card, show_card);

@@ -10,7 +10,7 @@
 #include "client/edgeprofctl/link/json.h"
 #include "proto/name.h"
 
-enum { LINES_MAX = 5, HEIGHT = 80, GLOBS = 3, CLOSE_S = 5 };
+enum { LINES_MAX = 5, HEIGHT = 80, GLOBS = 3 };
 
 static const struct kind {
 	const char *title, *unit, *glob[GLOBS];
@@ -98,6 +98,29 @@ static void add_frames(struct panel *panel, const struct page *page)
 	panel->count = panel->line[0].points > 0;
 }
 
+/* Where the hardware throttled: by the sensor, and by what the frames carry. */
+static void write_throttling(struct panel *panel, const struct page *page)
+{
+	static const struct kind kind = {"Throttling", "", {"throttle/active"}, 1, true};
+	const struct data *data = page->data;
+	const struct line_columns *line = &panel->line[0];
+	add_series(panel, page, &kind);
+	for (size_t i = 0; i < data->frame_count; i++) {
+		if (data->frame[i].throttled == 1) {
+			line_add(&panel->line[0], data->frame[i].at_s / page->span_s, 1);
+		}
+	}
+	size_t width = 1 + LINE_COLUMNS / (line->points + 1); /* up to the next sample */
+	for (size_t i = 0; i < LINE_COLUMNS; i++) {
+		if (line->column[i].high > 0) {
+			fprintf(page->out,
+				"<rect class=\"throttled\" x=\"%.1f%%\" width=\"%.1f%%\" "
+				"height=\"100%%\"/>",
+				(double)i * 100 / LINE_COLUMNS, (double)width * 100 / LINE_COLUMNS);
+		}
+	}
+}
+
 /* A step of 1, 2 or 5 times a power of ten that divides the range into at most `parts`. */
 static double step_of(double range, int parts)
 {
@@ -154,46 +177,6 @@ static void write_panel(const struct panel *panel, const struct page *page, cons
 	fputs("</svg>\n", out);
 }
 
-static void fill(bool columns[LINE_COLUMNS], const struct page *page, double from_s, double to_s)
-{
-	double from = html_percent(from_s, page->span_s) * LINE_COLUMNS / 100;
-	double to = html_percent(to_s, page->span_s) * LINE_COLUMNS / 100;
-	for (size_t i = (size_t)from; i < LINE_COLUMNS && (double)i <= to; i++) {
-		columns[i] = true;
-	}
-}
-
-/* Where the hardware throttled: by the sensor, and by what the frames carry. */
-static void write_throttling(const struct page *page)
-{
-	bool on[LINE_COLUMNS + 1] = {false};
-	const struct data *data = page->data;
-	const struct data_series *series = data_series(data, "throttle/active");
-	for (size_t i = 0; series && i < series->count; i++) {
-		double from_s = series->at_s[i], to_s = from_s + CLOSE_S;
-		if (series->value[i] > 0) {
-			fill(on, page, from_s,
-				i + 1 < series->count ? fmin(to_s, series->at_s[i + 1]) : to_s);
-		}
-	}
-	for (size_t i = 0; i < data->frame_count; i++) {
-		double ms = fmax(data->frame[i].time_ms, 0); /* fmax ignores NAN */
-		if (data->frame[i].throttled == 1) {
-			fill(on, page, data->frame[i].at_s - ms / 1000, data->frame[i].at_s);
-		}
-	}
-	for (size_t i = 0, first = 0; i < LINE_COLUMNS; i++) {
-		first = i > 0 && on[i - 1] ? first : i;
-		if (on[i] && !on[i + 1]) {
-			fprintf(page->out,
-				"<rect class=\"throttled\" x=\"%.1f%%\" width=\"%.1f%%\" "
-				"height=\"100%%\"/>",
-				(double)first * 100 / LINE_COLUMNS,
-				(double)(i + 1 - first) * 100 / LINE_COLUMNS);
-		}
-	}
-}
-
 static void write_axis(const struct page *page)
 {
 	FILE *out = page->out;
@@ -216,17 +199,20 @@ void html_time(const struct page *page)
 {
 	FILE *out = page->out;
 	struct panel *panel = calloc(1, sizeof(*panel));
+	if (!panel) {
+		return;
+	}
 	fputs("<p>All panels share one time axis. Shaded: the hardware throttled. Vertical lines: "
 	      "the events below.</p>\n<div class=\"time\"><svg class=\"under\">",
 		out);
-	write_throttling(page);
+	write_throttling(panel, page);
 	for (const cJSON *row = json_first(page->tree, "events"); row; row = row->next) {
 		double x = html_percent(json_number(row, "at_s"), page->span_s);
 		fprintf(out, "<line class=\"event\" x1=\"%.2f%%\" x2=\"%.2f%%\" y2=\"100%%\"/>", x,
 			x);
 	}
 	fputs("</svg>\n", out);
-	for (size_t i = 0; panel && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		memset(panel, 0, sizeof(*panel));
 		if (kinds[i].glob[0]) {
 			add_series(panel, page, &kinds[i]);

@@ -1,34 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_frames.c: makes the frames of a report: rates, times, missed deadlines. */
+/* report_frames.c: makes the frames of a report: rates, times, missed deadlines, and the slowest
+ * ones, each with its cause as far as the data shows it. */
 #include "client/edgeprofctl/report/report_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
-#include "proto/percentile.h"
+enum { SLOW_MAX = 10, STAGES_MAX = 64 };
 
-void report_count_miss(struct misses *misses, double ms)
+/* The part of a frame's excess that a stage must explain to be its cause. */
+static const double cause_share = 0.5;
+
+struct slow {
+	const struct data *data;
+	double usual_ms;	       /* of the median frame */
+	size_t count, frame[SLOW_MAX]; /* the slowest first */
+	double ms[SLOW_MAX][STAGES_MAX + 1],
+		usual[STAGES_MAX + 1]; /* of the stages; last: of none */
+};
+
+void report_count(struct counts *counts, double ms, int throttled)
 {
-	bool missed = ms > misses->deadline_ms;
-	misses->runs++;
-	misses->count += missed;
-	misses->in_a_row = missed ? misses->in_a_row + 1 : 0;
-	misses->most_in_a_row =
-		misses->in_a_row > misses->most_in_a_row ? misses->in_a_row : misses->most_in_a_row;
-	misses->worst_ms = missed ? fmax(misses->worst_ms, ms) : misses->worst_ms;
+	bool missed = ms > counts->deadline_ms;
+	counts->runs += !isnan(ms);
+	counts->misses += missed;
+	counts->in_a_row = missed ? counts->in_a_row + 1 : 0;
+	counts->most_in_a_row = fmax(counts->most_in_a_row, counts->in_a_row);
+	counts->worst_ms = missed ? fmax(counts->worst_ms, ms) : counts->worst_ms;
+	counts->known += throttled >= 0;
+	counts->throttled += throttled == 1;
 }
 
-void report_add_misses(cJSON *to, const struct misses *misses)
+void report_add_counts(cJSON *to, const struct counts *counts)
 {
-	if (!isnan(misses->deadline_ms)) {
-		json_add_number(to, "deadline_ms", misses->deadline_ms);
-		json_add_number(to, "misses", (double)misses->count);
-		json_add_number(to, "miss_rate",
-			report_percent((double)misses->count, (double)misses->runs) / 100);
-		json_add_number(to, "longest_consecutive_misses", (double)misses->most_in_a_row);
-		json_add_number(to, "worst_ms", misses->worst_ms);
+	json_add_number(to, "throttled_count", counts->known > 0 ? counts->throttled : NAN);
+	json_add_number(to, "throttled_percent", report_percent(counts->throttled, counts->known));
+	if (!isnan(counts->deadline_ms)) {
+		json_add_number(to, "deadline_ms", counts->deadline_ms);
+		json_add_number(to, "misses", counts->misses);
+		json_add_number(
+			to, "miss_rate", report_percent(counts->misses, counts->runs) / 100);
+		json_add_number(to, "longest_consecutive_misses", counts->most_in_a_row);
+		json_add_number(to, "worst_ms", counts->worst_ms);
+	}
+}
+
+void report_add_numbers(cJSON *to, const char *of, const struct proto_summary *n)
+{
+	const struct {
+		const char *name;
+		double value;
+	} members[] = {{"mean", n->mean}, {"p50", n->p50}, {"p90", n->p90}, {"p95", n->p95},
+		{"p99", n->p99}, {"min", n->min}, {"max", n->max}, {"std", n->std},
+		{"std_sample", n->std_sample}};
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "%s%s_ms", of, members[i].name);
+		json_add_number(to, name, members[i].value);
 	}
 }
 
@@ -77,30 +106,145 @@ static void add_rates(cJSON *row, const struct data *data, double *values)
 
 static void add_end_to_end(cJSON *row, const struct data *data, double *values)
 {
-	struct misses misses = {.deadline_ms = data->frame_deadline_ms, .worst_ms = NAN};
-	size_t count = 0, known = 0, throttled = 0;
+	struct counts counts = {.deadline_ms = data->frame_deadline_ms, .worst_ms = NAN};
+	size_t count = 0;
 	for (size_t i = 0; i < data->frame_count; i++) {
 		const struct data_frame *frame = &data->frame[i];
-		double ms = data_frame_ms(frame);
-		known += frame->throttled >= 0;
-		throttled += frame->throttled == 1;
-		if (!isnan(ms)) {
-			report_count_miss(&misses, ms);
-		}
-		if (!isnan(frame->total_ms)) {
-			values[count++] = frame->total_ms;
-		}
+		report_count(&counts, data_frame_ms(frame), frame->throttled);
+		values[count] = frame->total_ms;
+		count += !isnan(frame->total_ms);
 	}
 	struct proto_summary total = data_numbers_of(values, count);
-	json_add_number(row, "end_to_end_mean_ms", total.mean);
-	json_add_number(row, "end_to_end_p50_ms", total.p50);
-	json_add_number(row, "end_to_end_p95_ms", total.p95);
-	json_add_number(row, "end_to_end_p99_ms", total.p99);
-	json_add_number(row, "end_to_end_max_ms", total.max);
+	report_add_numbers(row, "end_to_end_", &total);
 	json_add_number(row, "in_flight", total.mean / data->frame_time_ms.mean);
-	json_add_number(row, "throttled_count", known > 0 ? (double)throttled : (double)NAN);
-	json_add_number(row, "throttled_percent", report_percent((double)throttled, (double)known));
-	report_add_misses(row, &misses);
+	report_add_counts(row, &counts);
+}
+
+/* Of the stage number, or what is outside of all stages. */
+static void sum_by_frame(const struct data *data, size_t number, double *sum)
+{
+	for (size_t i = 0; i < data->frame_count; i++) {
+		sum[i] = number < data->stage_count ? 0 : data_frame_ms(&data->frame[i]);
+	}
+	for (size_t s = 0; s < data->stage_count; s++) {
+		const struct data_stage *stage = &data->stage[s];
+		bool part =
+			number < data->stage_count ? s == number : data_is_outermost(data, stage);
+		double sign = number < data->stage_count ? 1 : -1;
+		for (size_t i = 0; part && i < stage->count; i++) {
+			size_t frame = stage->execution[i].frame;
+			if (frame < data->frame_count && isfinite(stage->execution[i].ms)) {
+				sum[frame] += sign * stage->execution[i].ms;
+			}
+		}
+	}
+}
+
+/* Inserts into the list of the slowest. */
+static void offer(struct slow *slow, size_t frame)
+{
+	const struct data_frame *frames = slow->data->frame;
+	double ms = data_frame_ms(&frames[frame]);
+	size_t at = slow->count;
+	slow->count += slow->count < SLOW_MAX;
+	for (; at > 0 && data_frame_ms(&frames[slow->frame[at - 1]]) < ms; at--) {
+		if (at < SLOW_MAX) {
+			slow->frame[at] = slow->frame[at - 1];
+		}
+	}
+	if (at < SLOW_MAX) {
+		slow->frame[at] = frame;
+	}
+}
+
+/* What each stage took in the slow frames, and usually: the median over the frames that it ran in.
+ */
+static void join_stages(struct slow *slow, size_t stages, double *sum)
+{
+	for (size_t s = 0; s <= stages; s++) {
+		size_t kept = 0;
+		sum_by_frame(slow->data, s < stages ? s : slow->data->stage_count, sum);
+		for (size_t i = 0; i < slow->count; i++) {
+			slow->ms[i][s] = sum[slow->frame[i]];
+		}
+		for (size_t i = 0; i < slow->data->frame_count; i++) {
+			sum[kept] = sum[i];
+			kept += sum[i] > 0;
+		}
+		proto_sort(sum, kept);
+		slow->usual[s] = kept > 0 ? proto_percentile(sum, kept, 50) : 0;
+	}
+}
+
+/* The stage that explains most of the frame's excess; one inside of another rather than that, when
+ * it explains most of it. -1: none. */
+static int cause_of(const struct slow *slow, size_t i, size_t stages, double excess_ms)
+{
+	const struct data_stage *stage = slow->data->stage;
+	double most_ms = excess_ms * cause_share;
+	int found = -1;
+	for (size_t s = 0; s <= stages; s++) {
+		double ms = slow->ms[i][s] - slow->usual[s];
+		bool inside = found >= 0 && s < stages && stage[s].parent == found;
+		if ((s == stages || !stage[s].left_out) &&
+			ms > (inside ? 0.7 * most_ms : most_ms)) {
+			found = (int)s;
+			most_ms = fmax(ms, most_ms);
+		}
+	}
+	return found;
+}
+
+static void add_slow(cJSON *array, const struct slow *slow, size_t i, size_t stages)
+{
+	char cause[512];
+	struct text text = TEXT_IN(cause);
+	const struct data *data = slow->data;
+	const struct data_frame *frame = &data->frame[slow->frame[i]];
+	double ms = data_frame_ms(frame);
+	int stage = cause_of(slow, i, stages, ms - slow->usual_ms);
+	if (stage >= 0 && data->stage_count > 0) {
+		text_add(&text, "%s took %.2f instead of %.2f ms",
+			(size_t)stage < stages ? data->stage[stage].name : "waiting between stages",
+			slow->ms[i][stage], slow->usual[stage]);
+	} else {
+		text_add(&text, "not explained by a single stage");
+	}
+	if (frame->throttled == 1) {
+		text_add(&text, "; the hardware throttled");
+	}
+	cJSON *row = report_add_row(array);
+	json_add_number(row, "frame", (double)frame->id);
+	json_add_number(row, "at_s", frame->at_s);
+	json_add_number(row, "total_ms", ms);
+	cJSON_AddStringToObject(row, "cause", cause);
+}
+
+/* Slow is what the daemon calls so: over the deadline, else over twice the median, or over p99 when
+ * that is more. */
+static void add_slow_frames(cJSON *tree, cJSON *row, const struct data *data, double *sum)
+{
+	cJSON *array = cJSON_AddArrayToObject(tree, "slow_frames");
+	const struct proto_summary *ms =
+		data->total_ms.count > 0 ? &data->total_ms : &data->frame_time_ms;
+	struct slow slow = {.data = data, .usual_ms = ms->p50};
+	size_t stages = data->stage_count < STAGES_MAX ? data->stage_count : STAGES_MAX, all = 0;
+	double over_ms = isnan(data->frame_deadline_ms) ? fmax(2 * ms->p50, ms->p99)
+							: data->frame_deadline_ms;
+	for (size_t i = 0; i < data->frame_count; i++) {
+		if (data_frame_ms(&data->frame[i]) > over_ms) {
+			all++;
+			offer(&slow, i);
+		}
+	}
+	if (slow.count > 0) {
+		join_stages(&slow, stages, sum);
+	}
+	for (size_t i = 0; i < slow.count; i++) {
+		add_slow(array, &slow, i, stages);
+	}
+	json_add_number(row, "slow_count", (double)all);
+	json_add_number(row, "slow_over_ms", over_ms);
 }
 
 void report_add_frames(cJSON *tree, const struct data *data)
@@ -113,12 +257,10 @@ void report_add_frames(cJSON *tree, const struct data *data)
 	if (values) {
 		add_rates(row, data, values);
 		add_end_to_end(row, data, values);
+		add_slow_frames(tree, row, data, values);
 	}
 	add_seconds(row, data);
-	json_add_number(row, "frame_time_mean_ms", time->mean);
-	json_add_number(row, "frame_time_p50_ms", time->p50);
-	json_add_number(row, "frame_time_p95_ms", time->p95);
-	json_add_number(row, "frame_time_p99_ms", time->p99);
+	report_add_numbers(row, "frame_time_", time);
 	json_add_number(row, "jitter_ms", time->std);
 	json_add_number(row, "frame_count", (double)time->count);
 	json_add_number(row, "total_count", (double)data->frame_count);

@@ -144,7 +144,6 @@ cJSON *report_tree(const struct data *data)
 	add_environment(tree, data);
 	cJSON_AddItemToObject(tree, "summary", report_summary(data, 1e9));
 	report_add_frames(tree, data);
-	report_add_slow(tree, data);
 	report_add_stages(tree, data);
 	add_series(tree, data);
 	add_events(tree, data);

@@ -6,15 +6,16 @@
 #include "client/edgeprofctl/report/report.h"
 #include "client/edgeprofctl/template.h"
 
-/* Of a stage or the frames. */
-struct misses {
+/* What is counted of the runs of a stage or the frames. */
+struct counts {
 	double deadline_ms, worst_ms;
-	size_t runs, count, in_a_row, most_in_a_row;
+	double runs, misses, in_a_row, most_in_a_row, known, throttled;
 };
-
-/* Deadline NAN: nothing is added. */
-void report_count_miss(struct misses *misses, double ms);
-void report_add_misses(cJSON *to, const struct misses *misses);
+void report_count(struct counts *counts, double ms, int throttled);
+/* Without a deadline (NAN), nothing about misses. */
+void report_add_counts(cJSON *to, const struct counts *counts);
+/* mean_ms, p50_ms … with the prefix. */
+void report_add_numbers(cJSON *to, const char *of, const struct proto_summary *numbers);
 
 /* An object at the end of an array; a text, unless it is empty. */
 cJSON *report_add_row(cJSON *array);
@@ -23,10 +24,8 @@ double report_percent(double part, double all);
 
 /* The arrays stages, totals, units, categories. */
 void report_add_stages(cJSON *tree, const struct data *data);
-/* The object frames. */
+/* The object frames, the array slow_frames. */
 void report_add_frames(cJSON *tree, const struct data *data);
-/* The array slow_frames, and in frames how many there are. */
-void report_add_slow(cJSON *tree, const struct data *data);
 
 /* Puts the row in front of those whose member is smaller. */
 void report_insert(cJSON *array, cJSON *row, const char *member);

@@ -9,21 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/edgeprofctl/link/json.h"
-
 static void add_numbers(cJSON *to, const struct proto_summary *n)
 {
-	const struct {
-		const char *name;
-		double value;
-	} members[] = {{"mean_ms", n->mean}, {"median_ms", n->p50}, {"p50_ms", n->p50},
-		{"p90_ms", n->p90}, {"p95_ms", n->p95}, {"p99_ms", n->p99}, {"min_ms", n->min},
-		{"max_ms", n->max}, {"std_ms", n->std}, {"std_sample_ms", n->std_sample},
-		{"tail_ratio", n->p99 / n->mean}, {"max_fps", 1000 / n->mean},
-		{"throughput_fps", 1000 / n->mean}};
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-		json_add_number(to, members[i].name, members[i].value);
-	}
+	report_add_numbers(to, "", n);
+	json_add_number(to, "median_ms", n->p50);
+	json_add_number(to, "tail_ratio", n->p99 / n->mean);
+	json_add_number(to, "max_fps", 1000 / n->mean);
+	json_add_number(to, "throughput_fps", 1000 / n->mean);
 }
 
 /* The unit of the stage, else that of one around it. */
@@ -60,20 +52,17 @@ static double own_ms(const struct data *data, group_of *of, const char *group)
 
 static void add_runs(cJSON *row, const struct data *data, const struct data_stage *stage)
 {
-	struct misses misses = {.deadline_ms = stage->deadline_ms, .worst_ms = NAN};
-	size_t inside = 0, known = 0, throttled = 0;
+	struct counts counts = {.deadline_ms = stage->deadline_ms, .worst_ms = NAN};
+	size_t inside = 0;
 	double outside_ms = 0;
 	for (size_t i = 0; i < stage->count; i++) {
 		const struct data_execution *run = &stage->execution[i];
 		inside += run->frame != DATA_NO_FRAME;
 		outside_ms += run->frame == DATA_NO_FRAME ? run->ms : 0;
-		known += run->throttled >= 0;
-		throttled += run->throttled == 1;
-		report_count_miss(&misses, run->ms);
+		report_count(&counts, run->ms, run->throttled);
 	}
 	double outside = (double)(stage->count - inside);
-	report_add_misses(row, &misses);
-	json_add_number(row, "throttled_count", known > 0 ? (double)throttled : (double)NAN);
+	report_add_counts(row, &counts);
 	json_add_number(row, "runs_per_frame", (double)inside / (double)data->frame_count);
 	json_add_number(row, "per_frame_ms", stage->per_frame_ms);
 	if (outside > 0) {

@@ -4,11 +4,10 @@
 #include <errno.h>
 #include <glob.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/listing.h"
-#include "client/edgeprofctl/report/report.h"
+#include "client/edgeprofctl/report/report_private.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/name.h"
@@ -28,19 +27,14 @@ static char *trim(char *text)
 /* "15-25", or "30" for both ends. */
 static bool parse_range(cJSON *row, const char *least, const char *most, const char *text)
 {
-	char *end;
-	size_t plain = strspn(text, "0123456789.- ");
-	double low = strtod(text, &end), high = low;
-	bool good = end != text && text[plain] == '\0';
-	if (good && *end != '\0') {
-		end += strspn(end, " ");
-		const char *from = end + (*end == '-');
-		high = strtod(from, &end);
-		good = end != from && *end == '\0';
-	}
+	double low = 0, high = 0;
+	int used = 0;
+	bool plain = text[strspn(text, "0123456789.- ")] == '\0';
+	int count = sscanf(text, "%lf%n - %lf%n", &low, &used, &high, &used);
+	high = count == 1 ? low : high;
 	json_add_number(row, least, low);
 	json_add_number(row, most, high);
-	return good && low > 0 && low <= high;
+	return plain && count > 0 && text[used] == '\0' && low > 0 && low <= high;
 }
 
 static cJSON *find(const cJSON *targets, const char *name)
@@ -57,11 +51,10 @@ static cJSON *find(const cJSON *targets, const char *name)
 static cJSON *begin(cJSON *targets, const char *name, const char *source)
 {
 	cJSON *array = cJSON_GetObjectItemCaseSensitive(targets, "targets");
-	cJSON *row = cJSON_CreateObject();
 	cJSON_Delete(cJSON_DetachItemViaPointer(array, find(targets, name)));
+	cJSON *row = report_add_row(array);
 	cJSON_AddStringToObject(row, "target", name);
 	cJSON_AddStringToObject(row, "source", source);
-	cJSON_AddItemToArray(array, row);
 	return row;
 }
 
@@ -70,14 +63,15 @@ static const char *read_line(cJSON *targets, cJSON **row, char *line, const char
 {
 	static const char *const keys[][3] = {{"fps", "fps_min", "fps_max"},
 		{"latency", "latency_min_ms", "latency_max_ms"}, {"note", "note", NULL}};
-	size_t length = strlen(line);
 	char *value = strchr(line, '=');
 	if (line[0] == '\0' || line[0] == '#' || line[0] == ';') {
 		return NULL;
 	}
 	if (line[0] == '[') {
-		line[length - 1] = line[length - 1] == ']' ? '\0' : line[length - 1];
-		bool good = strlen(line) < length && proto_path_valid(line + 1);
+		char *end = strchr(line, ']');
+		bool good = end && end[1] == '\0';
+		*(end ? end : line) = '\0';
+		good = good && proto_path_valid(line + 1);
 		*row = good ? begin(targets, line + 1, source) : NULL;
 		return good ? NULL : "expected [DEVICE/MODEL]";
 	}
@@ -190,30 +184,26 @@ static int run(struct ctl *ctl)
 /* Adds the verdict on one number; more says that a larger one is better. */
 static int judge(cJSON *verdicts, const char *what, double value, double min, double max, bool more)
 {
-	char text[160];
+	char bytes[160];
+	struct text text = TEXT_IN(bytes);
 	if (isnan(min)) {
 		return CTL_FINE;
 	}
 	bool outside = !(more ? value >= min : value <= max);
 	bool better = more ? value > max : value < min;
-	const char *verdict = isnan(value) ? "not measured, target"
-			      : outside	   ? "outside"
-			      : better	   ? "better than"
-					   : "inside";
-	char measured[32] = "-";
-	if (!isnan(value)) {
-		snprintf(measured, sizeof(measured), "%.1f", value);
-	}
-	snprintf(text, sizeof(text), "%s %s: %s %g to %g", what, measured, verdict, min, max);
-	cJSON *row = cJSON_CreateObject();
+	cJSON *row = report_add_row(verdicts);
 	cJSON_AddStringToObject(row, "what", what);
 	json_add_number(row, "value", value);
 	json_add_number(row, "min", min);
 	json_add_number(row, "max", max);
-	cJSON_AddStringToObject(row, "verdict", verdict);
 	cJSON_AddBoolToObject(row, "outside", outside);
-	cJSON_AddStringToObject(row, "text", text);
-	cJSON_AddItemToArray(verdicts, row);
+	cJSON_AddStringToObject(row, "verdict",
+		isnan(value) ? "not measured, target"
+		: outside    ? "outside"
+		: better     ? "better than"
+			     : "inside");
+	template_add(&text, "{what} {value:1}: {verdict} {min:g} to {max:g}", row, true);
+	cJSON_AddStringToObject(row, "text", bytes);
 	return isnan(value) ? CTL_NO_DATA : outside ? CTL_BAD_NEWS : CTL_FINE;
 }
 

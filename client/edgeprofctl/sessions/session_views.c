@@ -131,7 +131,7 @@ void session_show_one(struct ctl *ctl, const cJSON *reply)
 }
 
 static void add_row(
-	cJSON *stages, const char *name, const char *unit, const struct data_numbers *ms)
+	cJSON *stages, const char *name, const char *unit, const struct proto_summary *ms)
 {
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "stage", name);
