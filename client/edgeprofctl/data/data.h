@@ -103,9 +103,6 @@ bool data_is_file(const char *what);
 int data_read(struct ctl *ctl, const char *what, const char *app, struct data *ret);
 void data_finish(struct data *data);
 
-/* ctl_call() without a message; *ret is NULL unless CTL_FINE. */
-int data_ask(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret);
-
 /* The duration of a frame: its total, else the time since the one before. */
 double data_frame_ms(const struct data_frame *frame);
 /* Whether the stage is in the sum of a frame: not a total, and in nothing but totals. */

@@ -15,16 +15,6 @@
 #include "client/edgeprofctl/trace/replay.h"
 #include "proto/text.h"
 
-int data_ask(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret)
-{
-	bool quiet = ctl->quiet;
-	*ret = NULL;
-	ctl->quiet = true;
-	int status = ctl_call(ctl, method, parameters, more, ret);
-	ctl->quiet = quiet;
-	return status;
-}
-
 bool data_is_file(const char *what)
 {
 	return strchr(what, '/') || text_ends_with(what, ".jsonl");
@@ -39,15 +29,12 @@ static int find(struct ctl *ctl, const char *what)
 	}
 	int status = ctl_connect(ctl);
 	for (size_t i = 0; status == CTL_FINE && i < sizeof(methods) / sizeof(methods[0]); i++) {
-		bool quiet = ctl->quiet;
-		ctl->quiet = true; /* the next source may have the answer */
 		status = replay_load(ctl, what, methods[i]);
-		ctl->quiet = quiet;
 		if (status == CTL_FINE) {
 			return CTL_FINE;
 		}
 		bool absent = status == CTL_NO_DATA || (status == CTL_UNREACHABLE && ctl->client);
-		status = absent ? CTL_FINE : ctl_fail(ctl, status, "%s", ctl->failure);
+		status = absent ? CTL_FINE : status;
 	}
 	return status;
 }
@@ -55,8 +42,8 @@ static int find(struct ctl *ctl, const char *what)
 /* A reply that the file may not have; NULL. */
 static cJSON *ask(struct ctl *ctl, const char *method, cJSON *parameters)
 {
-	cJSON *reply;
-	data_ask(ctl, method, parameters, true, &reply);
+	cJSON *reply = NULL;
+	ctl_call(ctl, method, parameters, true, &reply);
 	json_clean(reply, true);
 	return reply;
 }
@@ -120,9 +107,9 @@ static void read_notes(struct ctl *ctl, struct data *data)
 {
 	static const char *const known[] = {"- a virtual machine", "- other processes"};
 	/* not cleaned: it has lines */
-	cJSON *reply;
+	cJSON *reply = NULL;
 	data->notes = cJSON_CreateArray();
-	data_ask(ctl, "GetReport", ctl_parameters("app", data->app), false, &reply);
+	ctl_call(ctl, "GetReport", ctl_parameters("app", data->app), false, &reply);
 	const char *line = json_word(reply, "text");
 	for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
 		char text[160];
@@ -142,12 +129,10 @@ static int read_run(struct ctl *ctl, const char *app, char *since, size_t size)
 {
 	cJSON *reply, *parameters = ctl_parameters("app", app);
 	cJSON_AddNumberToObject(parameters, "run", 0);
-	int status = data_ask(ctl, "ListStages", parameters, true, &reply);
+	int status = ctl_call(ctl, "ListStages", parameters, true, &reply);
 	if (status == CTL_NO_DATA) {
 		ctl_fail(ctl, status, "no session, recording, app or file is named '%s'", app);
-	} else if (status != CTL_FINE) {
-		ctl_fail(ctl, status, "%s", ctl->failure);
-	} else {
+	} else if (status == CTL_FINE) {
 		/* it counts from the moment of attaching, which may follow the first frame */
 		double since_us = json_number(json_first(reply, "totals"), "since_us") - ATTACH_US;
 		snprintf(since, size, "@%.6f", since_us > 0 ? since_us / 1e6 : 0);
@@ -159,10 +144,7 @@ static int read_run(struct ctl *ctl, const char *app, char *since, size_t size)
 /* All events into the gather. Without any, there is nothing to report, but no error either. */
 static int run_trace(struct ctl *ctl, struct data_gather *gather, const char *what)
 {
-	bool quiet = ctl->quiet;
-	ctl->quiet = true;
 	int status = trace_run(ctl, &data_format, gather);
-	ctl->quiet = quiet;
 	size_t line = ctl->replay ? replay_damaged_line(ctl->replay) : 0;
 	if (gather->out_of_memory) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
@@ -170,9 +152,7 @@ static int run_trace(struct ctl *ctl, struct data_gather *gather, const char *wh
 	if (line > 0) {
 		return ctl_fail(ctl, CTL_NO_INPUT, "'%s', line %zu: damaged", what, line);
 	}
-	return status == CTL_FINE || status == CTL_NO_DATA
-		       ? CTL_FINE
-		       : ctl_fail(ctl, status, "%s", ctl->failure);
+	return status == CTL_NO_DATA ? CTL_FINE : status;
 }
 
 static int by_time(const void *a, const void *b)
@@ -239,6 +219,7 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 	struct data data = {.kept_share = 1};
 	struct ctl saved = *ctl;
 	struct data_gather *gather = calloc(1, sizeof(*gather));
+	ctl->quiet = true; /* where one source fails, the next may have the answer */
 	int status = gather ? find(ctl, what) : ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	if (status == CTL_FINE) {
 		gather->data = &data;
@@ -259,6 +240,7 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 	}
 	replay_destroy(ctl->replay);
 	ctl->replay = NULL;
+	ctl->quiet = saved.quiet;
 	ctl->options = saved.options;
 	ctl->words = saved.words;
 	ctl->word_count = saved.word_count;
@@ -267,6 +249,9 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 		*ret = data;
 	} else {
 		data_finish(&data);
+	}
+	if (status != CTL_FINE && !ctl->quiet) {
+		ctl_fail(ctl, status, "%s", ctl->failure);
 	}
 	return status;
 }
