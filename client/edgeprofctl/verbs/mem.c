@@ -40,12 +40,14 @@ static void show_memory(struct ctl *ctl, const cJSON *reply)
 	}
 }
 
+/* Of a process, or of a mark. */
 static bool wanted(const cJSON *row, const char *what)
 {
 	size_t digits = strspn(what, "0123456789");
-	return (digits > 0 && what[digits] == '\0' &&
-		       json_number(row, "pid") == strtod(what, NULL)) ||
-	       proto_query_match(what, json_word(row, "name"));
+	bool is_pid =
+		digits > 0 && what[digits] == '\0' && json_number(row, "pid") == strtod(what, NULL);
+	return is_pid || proto_query_match(what, json_word(row, "name")) ||
+	       proto_query_match(what, json_word(row, "app"));
 }
 
 /* The members of the guides' memory threshold, in MiB; percent_used is the share of all memory. */
@@ -65,11 +67,6 @@ static void complete_rows(cJSON *reply)
 	}
 }
 
-static bool has_app(const cJSON *mark, const char *what)
-{
-	return proto_query_match(what, json_word(mark, "app"));
-}
-
 static int run(struct ctl *ctl)
 {
 	const char *what = ctl_word(ctl, 0);
@@ -86,7 +83,7 @@ static int run(struct ctl *ctl)
 	int found = json_count(reply, "processes");
 	if (what) {
 		found = listing_narrow(reply, "processes", wanted, what);
-		found += listing_narrow(marks, "marks", has_app, what);
+		found += listing_narrow(marks, "marks", wanted, what);
 	}
 	cJSON *list = cJSON_DetachItemFromObjectCaseSensitive(marks, "marks");
 	cJSON_AddItemToObject(reply, "marks", list ? list : cJSON_CreateArray());
