@@ -32,6 +32,13 @@ static const struct line lines[] = {
 	{"{*processes}Threads", "[{*busiest,, }{comm} {cpu_percent:1} %{/}]"},
 };
 
+static const char suggestion[] =
+	"\n[{suggestion.CPUQuota:is}Suggestion, from what it uses now; measure again with it:\n"
+	"# /etc/systemd/system/UNIT.service.d/edgeprof.conf\n\\[Service\\]\n"
+	"[CPUAffinity={suggestion.CPUAffinity}\n]CPUQuota={suggestion.CPUQuota}\n"
+	"[Nice={suggestion.Nice}\n][MemoryHigh={suggestion.MemoryHigh}\n]|"
+	"No suggestion: the CPU time of its processes is not known.\n]";
+
 static bool is_of(const cJSON *row, const char *app)
 {
 	return strcmp(json_word(row, "name"), app) == 0;
@@ -92,22 +99,6 @@ static void suggest(cJSON *card, double cpus)
 	}
 }
 
-static void show_suggestion(struct ctl *ctl, const cJSON *card)
-{
-	FILE *out = ctl->output.stream;
-	const cJSON *one = json_get(card, "suggestion")->child;
-	if (!one) {
-		fputs("\nNo suggestion: the CPU time of its processes is not known.\n", out);
-		return;
-	}
-	fputs("\nSuggestion, from what it uses now; measure again with it:\n"
-	      "# /etc/systemd/system/UNIT.service.d/edgeprof.conf\n[Service]\n",
-		out);
-	for (; one; one = one->next) {
-		fprintf(out, "%s=%s\n", one->string, one->valuestring);
-	}
-}
-
 static void show_card(struct ctl *ctl, const cJSON *card)
 {
 	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
@@ -117,25 +108,21 @@ static void show_card(struct ctl *ctl, const cJSON *card)
 	ctl_table(ctl, &table);
 	fputc('\n', ctl->output.stream);
 	show_stages(ctl, card);
-	show_suggestion(ctl, card);
+	listing_text(ctl, suggestion, card);
 }
 
 int report_card(struct ctl *ctl, const char *app)
 {
 	cJSON *card = ctl_parameters("name", app), *device = NULL;
 	int status = add(ctl, card, "GetFrames", ctl_parameters("app", app));
-	if (status == CTL_FINE) {
-		status = add(ctl, card, "ListApps", ctl_add_flag(NULL, "all", true));
-	}
-	if (status == CTL_FINE) {
-		status = add(ctl, card, "ListProcesses", ctl_add_flag(NULL, "threads", true));
-	}
-	if (status == CTL_FINE) {
-		status = add(ctl, card, "ListStages", ctl_parameters("app", app));
-	}
-	if (status == CTL_FINE) {
-		status = ctl_call(ctl, "GetStatus", NULL, false, &device);
-	}
+	status = status != CTL_FINE ? status
+				    : add(ctl, card, "ListApps", ctl_add_flag(NULL, "all", true));
+	status = status != CTL_FINE
+			 ? status
+			 : add(ctl, card, "ListProcesses", ctl_add_flag(NULL, "threads", true));
+	status = status != CTL_FINE ? status
+				    : add(ctl, card, "ListStages", ctl_parameters("app", app));
+	status = status != CTL_FINE ? status : ctl_call(ctl, "GetStatus", NULL, false, &device);
 	if (status != CTL_FINE) {
 		cJSON_Delete(card);
 		return status;

@@ -69,8 +69,6 @@ void html_stages(const struct page *page)
 		next_ms[depth + 1] = from_ms[i];
 		whole_ms = fmax(whole_ms, next_ms[depth]);
 	}
-	bool near = data->frame_deadline_ms < 5 * whole_ms;
-	whole_ms = near ? fmax(whole_ms, data->frame_deadline_ms) : whole_ms;
 	fprintf(out,
 		"<p>Mean time %s; below a stage, those inside of it.</p>\n<svg class=\"chart\" "
 		"height=\"%zu\" role=\"img\" aria-label=\"Mean time of each stage\">\n",
@@ -86,13 +84,6 @@ void html_stages(const struct page *page)
 			i % 9, x, i * ROW_HEIGHT, width, ROW_HEIGHT - 2, left ? "e" : "s",
 			left ? x + width : x, left ? -6 : 6, i * ROW_HEIGHT + 17,
 			html_text(data->stage[i].name).text, html_ms(ms).text);
-	}
-	if (near) {
-		double x = html_percent(data->frame_deadline_ms, whole_ms);
-		fprintf(out,
-			"<line class=\"dead\" x1=\"%.2f%%\" x2=\"%.2f%%\" y2=\"100%%\"/><text "
-			"class=\"bad e\" x=\"%.2f%%\" dx=\"-6\" y=\"-5\">deadline %s</text>",
-			x, x, x, html_ms(data->frame_deadline_ms).text);
 	}
 	fputs("</svg>\n", out);
 }

@@ -5,6 +5,7 @@
 #include <glob.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/report/report_private.h"
@@ -128,10 +129,9 @@ int targets_read(struct ctl *ctl, cJSON **ret)
 	glob_t files = {0};
 	int status = CTL_FINE;
 	cJSON_AddArrayToObject(targets, "targets");
-	glob(own ? own : EDGEPROF_TARGETS, own ? GLOB_NOCHECK : 0, NULL, &files);
-	if (!own) {
-		glob("/etc/edgeprofd/targets.d/*.conf", files.gl_pathc > 0 ? GLOB_APPEND : 0, NULL,
-			&files);
+	glob(own ? own : "/etc/edgeprofd/targets.d/*.conf", own ? GLOB_NOCHECK : 0, NULL, &files);
+	if (!own && access(EDGEPROF_TARGETS, F_OK) == 0) {
+		status = read_file(ctl, targets, EDGEPROF_TARGETS);
 	}
 	for (size_t i = 0; i < files.gl_pathc && status == CTL_FINE; i++) {
 		status = read_file(ctl, targets, files.gl_pathv[i]);
