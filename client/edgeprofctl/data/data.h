@@ -44,7 +44,7 @@ struct data_stage {
 	double per_frame_ms; /* time inside the frames / their number; NAN without frames */
 	double deadline_ms;  /* NAN = none */
 	bool left_out;	     /* of TOTAL: named or of category "total" */
-	size_t failed, count, capacity;
+	size_t failed, count;
 	struct data_execution *execution;
 	struct proto_summary ms; /* of the durations */
 };

@@ -12,7 +12,8 @@
 
 #include "client/edgeprofctl/trace/replay.h"
 
-enum { IN_FLIGHT = 16 /* frames at a time */ };
+/* frames at a time; frames between a run and its own, which may be of another thread */
+enum { IN_FLIGHT = 16, NEAR = 256 };
 enum joined { BY_FRAME, BY_TICK, BY_STAGE };
 
 static int by_end(const void *a, const void *b)
@@ -87,52 +88,6 @@ static enum joined choose_marks(struct data_gather *gather)
 	return ret;
 }
 
-struct frame_id {
-	uint64_t id;
-	size_t frame;
-};
-
-static int by_id(const void *a, const void *b)
-{
-	const struct frame_id *x = a, *y = b;
-	return x->id != y->id ? (x->id > y->id ? 1 : -1)
-			      : (x->frame > y->frame) - (x->frame < y->frame);
-}
-
-/* How far the run is from the frame in time. */
-static uint64_t distance(const struct data_run *run, const struct data_mark *mark)
-{
-	return run->start_ns > mark->end_ns   ? run->start_ns - mark->end_ns
-	       : mark->start_ns > run->end_ns ? mark->start_ns - run->end_ns
-					      : 0;
-}
-
-/* Ids may be used again: of the frames with the run's id, the nearest. They are in the order of
- * time, so the search goes to the first one that ends behind the run's start. */
-static size_t frame_of_id(
-	const struct data_records *records, const struct frame_id *ids, const struct data_run *run)
-{
-	size_t low = 0, high = records->mark_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		bool before = ids[middle].id < run->frame_id ||
-			      (ids[middle].id == run->frame_id &&
-				      records->mark[ids[middle].frame].end_ns < run->start_ns);
-		low = before ? middle + 1 : low;
-		high = before ? high : middle;
-	}
-	size_t found = DATA_NO_FRAME;
-	for (size_t at = low > 0 ? low - 1 : 0; at < records->mark_count && at <= low; at++) {
-		const struct data_mark *mark = &records->mark[ids[at].frame];
-		if (ids[at].id == run->frame_id &&
-			(found == DATA_NO_FRAME ||
-				distance(run, mark) < distance(run, &records->mark[found]))) {
-			found = ids[at].frame;
-		}
-	}
-	return found;
-}
-
 /* The first mark that ends at or after the time. */
 static size_t mark_at(const struct data_records *records, uint64_t t_ns)
 {
@@ -144,6 +99,22 @@ static size_t mark_at(const struct data_records *records, uint64_t t_ns)
 		high = before ? high : middle;
 	}
 	return low;
+}
+
+/* Ids may be used again: of the frames with the run's id, the nearest. */
+static size_t frame_of_id(const struct data_records *records, const struct data_run *run)
+{
+	const struct data_mark *marks = records->mark;
+	size_t at = mark_at(records, run->start_ns);
+	for (size_t away = 0; away < NEAR; away++) {
+		if (at + away < records->mark_count && marks[at + away].id == run->frame_id) {
+			return at + away;
+		}
+		if (away < at && marks[at - 1 - away].id == run->frame_id) {
+			return at - 1 - away;
+		}
+	}
+	return DATA_NO_FRAME;
 }
 
 static size_t frame_in_time(
@@ -167,19 +138,11 @@ static size_t frame_in_time(
 	return DATA_NO_FRAME;
 }
 
-static int join(struct data_records *records, enum joined kind)
+static void join(struct data_records *records, enum joined kind)
 {
-	struct frame_id *ids = calloc(records->mark_count + 1, sizeof(*ids));
-	if (!ids) {
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < records->mark_count; i++) {
-		ids[i] = (struct frame_id){records->mark[i].id, i};
-	}
-	qsort(ids, records->mark_count, sizeof(*ids), by_id);
 	for (size_t i = 0; i < records->run_count && records->mark_count > 0; i++) {
 		struct data_run *run = &records->run[i];
-		run->frame = run->has_frame && kind == BY_FRAME ? frame_of_id(records, ids, run)
+		run->frame = run->has_frame && kind == BY_FRAME ? frame_of_id(records, run)
 								: frame_in_time(records, run, kind);
 		if (run->frame != DATA_NO_FRAME) {
 			struct data_mark *mark = &records->mark[run->frame];
@@ -189,8 +152,6 @@ static int join(struct data_records *records, enum joined kind)
 			mark->throttled = run->throttled; /* the last one counts */
 		}
 	}
-	free(ids);
-	return 0;
 }
 
 /* Drops the runs of frames that are not of 'from' to `to`, and what ran before or after them; of a
@@ -250,9 +211,7 @@ int data_make_frames(struct data_gather *gather, size_t skip, size_t most)
 		qsort(records->run, records->run_count, sizeof(*records->run), by_run_end);
 	}
 	enum joined kind = choose_marks(gather);
-	if (gather->out_of_memory || join(records, kind) < 0) {
-		return -ENOMEM;
-	}
+	join(records, kind);
 	size_t from = gather->measured_ns > 0 ? mark_at(records, gather->measured_ns + 1) : skip;
 	from = from < records->mark_count ? from : records->mark_count;
 	size_t to = most < records->mark_count - from ? from + most : records->mark_count;

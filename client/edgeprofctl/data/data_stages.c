@@ -108,9 +108,11 @@ static void order_stages(const struct data_records *records, size_t order[DATA_S
 }
 
 /* Copies the stages that ran to data in the order of the tree; index[] maps old to new. */
-static void add_tree(struct data *data, const struct data_records *records, int parent,
-	int new_parent, unsigned depth, const size_t order[], int index[])
+static void add_tree(struct data_gather *gather, int parent, int new_parent, unsigned depth,
+	const size_t order[], int index[])
 {
+	struct data *data = gather->data;
+	const struct data_records *records = &gather->best;
 	for (size_t n = 0; n < records->stage_count; n++) {
 		size_t i = order[n];
 		if (records->stage[i].parent != parent || records->stage[i].count == 0) {
@@ -121,30 +123,23 @@ static void add_tree(struct data *data, const struct data_records *records, int 
 		*stage = records->stage[i];
 		stage->parent = new_parent;
 		stage->depth = depth;
-		stage->capacity = stage->count;
+		stage->execution = calloc(stage->count, sizeof(*stage->execution));
+		gather->out_of_memory = gather->out_of_memory || !stage->execution;
 		stage->count = 0;
 		text_clean(stage->name, true);
 		text_clean(stage->unit, true);
 		text_clean(stage->category, true);
 		stage->left_out =
 			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
-		add_tree(data, records, (int)i, index[i], depth + 1, order, index);
+		add_tree(gather, (int)i, index[i], depth + 1, order, index);
 	}
 }
 
-static int add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX])
+static void add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX])
 {
-	struct data *data = gather->data;
-	for (size_t i = 0; i < data->stage_count; i++) {
-		struct data_stage *stage = &data->stage[i];
-		stage->execution = calloc(stage->capacity, sizeof(*stage->execution));
-		if (!stage->execution) {
-			return -ENOMEM;
-		}
-	}
 	for (size_t i = 0; i < gather->best.run_count; i++) {
 		const struct data_run *run = &gather->best.run[i];
-		struct data_stage *stage = &data->stage[index[run->stage]];
+		struct data_stage *stage = &gather->data->stage[index[run->stage]];
 		stage->failed += run->failed;
 		stage->execution[stage->count++] =
 			(struct data_execution){.at_s = data_seconds(gather, run->end_ns),
@@ -152,7 +147,6 @@ static int add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX]
 				.frame = run->frame,
 				.throttled = run->throttled};
 	}
-	return 0;
 }
 
 static void sum_stage(struct data *data, struct data_stage *stage, double *values, double *totals)
@@ -230,9 +224,11 @@ int data_make_stages(struct data_gather *gather)
 		relate(records, run, inside);
 		find_parents(records, inside);
 		order_stages(records, order);
-		add_tree(data, records, -1, -1, 0, order, index);
-		r = add_runs(gather, index);
-		r = r < 0 ? r : sum_up(data);
+		add_tree(gather, -1, -1, 0, order, index);
+		if (!gather->out_of_memory) {
+			add_runs(gather, index);
+			r = sum_up(data);
+		}
 	}
 	free(run);
 	free(inside);
