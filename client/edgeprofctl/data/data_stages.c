@@ -166,17 +166,15 @@ static void sum_stage(struct data *data, struct data_stage *stage, double *value
 		data->frame_count > 0 ? inside_ms / (double)data->frame_count : (double)NAN;
 }
 
-/* Leaves what is a number; how many. */
-static size_t numbers_in_frames(const struct data *data, bool time, double *values)
+/* Of all frames that have one; values is room for them. */
+static struct proto_summary numbers_of_frames(const struct data *data, bool time, double *values)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < data->frame_count; i++) {
-		double ms = time ? data->frame[i].time_ms : data->frame[i].total_ms;
-		if (!isnan(ms)) {
-			values[count++] = ms;
-		}
+		values[count] = time ? data->frame[i].time_ms : data->frame[i].total_ms;
+		count += !isnan(values[count]);
 	}
-	return count;
+	return data_numbers_of(values, count);
 }
 
 static int sum_up(struct data *data)
@@ -192,14 +190,11 @@ static int sum_up(struct data *data)
 		for (size_t i = 0; i < data->stage_count; i++) {
 			sum_stage(data, &data->stage[i], values, totals);
 		}
-		data->frame_time_ms =
-			data_numbers_of(values, numbers_in_frames(data, true, values));
-		size_t count = numbers_in_frames(data, false, values);
-		data->total_ms = total	     ? total->ms
-				 : count > 0 ? data_numbers_of(values, count)
-				 : data->stage_count > 0
-					 ? data_numbers_of(totals, data->frame_count)
-					 : data_numbers_of(totals, 0);
+		data->frame_time_ms = numbers_of_frames(data, true, values);
+		data->total_ms = total ? total->ms : numbers_of_frames(data, false, values);
+		if (data->total_ms.count == 0 && data->stage_count > 0) {
+			data->total_ms = data_numbers_of(totals, data->frame_count);
+		}
 	}
 	bool failed = !values || !totals;
 	free(values);

@@ -34,15 +34,13 @@ static void add_pipeline(cJSON *tree, cJSON *sorted)
 	{
 		char label[LABEL_SIZE];
 		struct text text = TEXT_IN(label);
+		text_add(&text, "%*s", 2 * (int)fmin(json_number(row, "depth"), 8), "");
 		template_add(&text, "{stage}[{unit:is}@{unit}]", row, true);
 		if (json_get(row, "percent_of_total")) {
 			cJSON *copy = cJSON_Duplicate(row, true);
-			cJSON_AddStringToObject(copy, "label", label);
+			cJSON_AddStringToObject(copy, "label", label + strspn(label, " "));
 			report_insert(sorted, copy, "self_ms");
 		}
-		text = TEXT_IN(label);
-		text_add(&text, "%*s", 2 * (int)fmin(json_number(row, "depth"), 8), "");
-		template_add(&text, "{stage}[{unit:is}@{unit}]", row, true);
 		cJSON_AddStringToObject(row, "label", label);
 	}
 	cJSON *pipeline = cJSON_Duplicate(stages, true);
