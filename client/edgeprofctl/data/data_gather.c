@@ -94,18 +94,6 @@ static void add_complete(struct data_gather *gather, const struct trace_event *e
 	add_run(gather, stage_index(gather, event->name, event->unit, event->category), &run);
 }
 
-static void add_half(struct data_gather *gather, const struct trace_event *event)
-{
-	struct trace_half half = {.end = event->kind == TRACE_END,
-		.process = event->process,
-		.id = event->id,
-		.t_ns = event->start_ns};
-	snprintf(half.name, sizeof(half.name), "%s", event->name);
-	snprintf(half.unit, sizeof(half.unit), "%s", event->unit);
-	snprintf(half.category, sizeof(half.category), "%s", event->category);
-	trace_pairs_add(&gather->pairs, &half);
-}
-
 static void on_pair(void *ctx, const struct trace_half *begin, const struct trace_half *end)
 {
 	struct data_gather *gather = ctx;
@@ -227,7 +215,7 @@ static void on_event(struct trace *trace, const struct trace_event *event)
 		if (event->kind == TRACE_COMPLETE) {
 			add_complete(gather, event);
 		} else if (event->kind <= TRACE_END) {
-			add_half(gather, event);
+			trace_pairs_add(&gather->pairs, event);
 		} else if (event->kind == TRACE_FRAME) {
 			add_mark(gather, event);
 		} else if (event->kind == TRACE_MARK) {

@@ -28,11 +28,8 @@ static int find(struct ctl *ctl, const char *what)
 		return replay_load(ctl, what, NULL);
 	}
 	int status = ctl_connect(ctl);
-	for (size_t i = 0; status == CTL_FINE && i < sizeof(methods) / sizeof(methods[0]); i++) {
+	for (size_t i = 0; status == CTL_FINE && !ctl->replay && i < 2; i++) {
 		status = replay_load(ctl, what, methods[i]);
-		if (status == CTL_FINE) {
-			return CTL_FINE;
-		}
 		bool absent = status == CTL_NO_DATA || (status == CTL_UNREACHABLE && ctl->client);
 		status = absent ? CTL_FINE : status;
 	}

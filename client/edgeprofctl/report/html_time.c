@@ -177,24 +177,6 @@ static void write_panel(const struct panel *panel, const struct page *page, cons
 	fputs("</svg>\n", out);
 }
 
-static void write_axis(const struct page *page)
-{
-	FILE *out = page->out;
-	double unit_s = page->span_s >= 7200 ? 3600 : page->span_s >= 600 ? 60 : 1;
-	double last = page->span_s / unit_s, step = step_of(last, 6);
-	const char *unit = unit_s > 60 ? "h" : unit_s > 1 ? "min" : "s";
-	fputs("<svg class=\"chart\" height=\"22\" role=\"img\" aria-label=\"Time\">", out);
-	for (int i = 0; i * step <= last * 1.0001; i++) {
-		double x = html_percent(i * step, last);
-		fprintf(out, "<text class=\"%s\" x=\"%.2f%%\" y=\"16\">%.*f %s</text>",
-			x < 3	 ? "s"
-			: x > 94 ? "e"
-				 : "m",
-			x, decimals_of(step), i * step, unit);
-	}
-	fputs("</svg>\n", out);
-}
-
 void html_time(const struct page *page)
 {
 	FILE *out = page->out;
@@ -223,7 +205,15 @@ void html_time(const struct page *page)
 			write_panel(panel, page, &kinds[i]);
 		}
 	}
-	write_axis(page);
+	fputs("<svg class=\"chart\" height=\"22\" role=\"img\" aria-label=\"Time\">", out);
+	for (int i = 0; i <= 5; i++) {
+		fprintf(out, "<text class=\"%s\" x=\"%d%%\" y=\"16\">%s</text>",
+			i == 0	 ? "s"
+			: i == 5 ? "e"
+				 : "m",
+			20 * i, format_span(page->span_s * i / 5).text);
+	}
+	fputs("</svg>\n", out);
 	fputs("</div>\n", out);
 	free(panel);
 }

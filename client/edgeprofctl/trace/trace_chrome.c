@@ -191,19 +191,6 @@ static double sum_up(struct trace *trace, const char *name, double value)
 	return trace->sum[i].value;
 }
 
-static void put_half(struct trace *trace, const struct trace_event *event)
-{
-	struct trace_half half = {.end = event->kind == TRACE_END,
-		.process = event->process,
-		.id = event->id,
-		.t_ns = event->start_ns,
-		.track = event->track};
-	snprintf(half.name, sizeof(half.name), "%s", event->name);
-	snprintf(half.unit, sizeof(half.unit), "%s", event->unit);
-	snprintf(half.category, sizeof(half.category), "%s", event->category);
-	trace_pairs_add(&trace->pairs, &half);
-}
-
 /* An entry of the timeline: that of an app stands at its process. */
 static void put_happening(struct trace *trace, const struct trace_event *event)
 {
@@ -231,7 +218,7 @@ static void put_event(struct trace *trace, const struct trace_event *event)
 		return;
 	case TRACE_BEGIN:
 	case TRACE_END:
-		put_half(trace, event);
+		trace_pairs_add(&trace->pairs, event);
 		return;
 	case TRACE_FRAME:
 		if (event->duration_ns > 0) {

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Each lane has a stack of the runs that a later one may still enclose. It is bounded: what is
@@ -279,13 +280,21 @@ static bool fits(const struct trace_half *a, const struct trace_half *b)
 	       begin->t_ns <= end->t_ns && strcmp(a->name, b->name) == 0;
 }
 
-void trace_pairs_add(struct trace_pairs *pairs, const struct trace_half *half)
+void trace_pairs_add(struct trace_pairs *pairs, const struct trace_event *event)
 {
+	struct trace_half half = {.end = event->kind == TRACE_END,
+		.process = event->process,
+		.id = event->id,
+		.t_ns = event->start_ns,
+		.track = event->track};
+	snprintf(half.name, sizeof(half.name), "%s", event->name);
+	snprintf(half.unit, sizeof(half.unit), "%s", event->unit);
+	snprintf(half.category, sizeof(half.category), "%s", event->category);
 	for (size_t i = pairs->count; i > 0; i--) {
 		const struct trace_half *other = &pairs->half[i - 1];
-		if (fits(half, other)) {
+		if (fits(&half, other)) {
 			pairs->report(
-				pairs->ctx, half->end ? other : half, half->end ? half : other);
+				pairs->ctx, half.end ? other : &half, half.end ? &half : other);
 			remove_half(pairs, i - 1);
 			return;
 		}
@@ -294,7 +303,7 @@ void trace_pairs_add(struct trace_pairs *pairs, const struct trace_half *half)
 		report_alone(pairs, &pairs->half[0]);
 		remove_half(pairs, 0);
 	}
-	pairs->half[pairs->count++] = *half;
+	pairs->half[pairs->count++] = half;
 }
 
 void trace_pairs_finish(struct trace_pairs *pairs)

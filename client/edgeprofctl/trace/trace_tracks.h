@@ -134,6 +134,7 @@ struct trace_pairs {
 	struct trace_half half[TRACE_PAIRS_MAX];
 };
 
-void trace_pairs_add(struct trace_pairs *pairs, const struct trace_half *half);
+/* Takes what it needs of a TRACE_BEGIN or TRACE_END. */
+void trace_pairs_add(struct trace_pairs *pairs, const struct trace_event *event);
 /* Reports each half that is still alone: the next ones are of another app. */
 void trace_pairs_finish(struct trace_pairs *pairs);

@@ -268,9 +268,13 @@ static struct trace_pairs pairs = {.report = on_pair};
 
 static void half(bool end, uint64_t id, uint64_t t_ns, const char *name)
 {
-	struct trace_half half = {.end = end, .id = id, .t_ns = t_ns};
-	snprintf(half.name, sizeof(half.name), "%s", name);
-	trace_pairs_add(&pairs, &half);
+	struct trace_event event = {.kind = end ? TRACE_END : TRACE_BEGIN,
+		.name = name,
+		.unit = "",
+		.category = "",
+		.id = id,
+		.start_ns = t_ns};
+	trace_pairs_add(&pairs, &event);
 }
 
 START_TEST(begins_and_ends_meet_in_any_order)
