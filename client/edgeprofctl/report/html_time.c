@@ -106,19 +106,23 @@ static void write_throttling(struct panel *panel, const struct page *page)
 	const struct line_columns *line = &panel->line[0];
 	add_series(panel, page, &kind);
 	for (size_t i = 0; i < data->frame_count; i++) {
-		if (data->frame[i].throttled == 1) {
-			line_add(&panel->line[0], data->frame[i].at_s / page->span_s, 1);
+		if (data->frame[i].throttled >= 0) {
+			line_add(&panel->line[0], data->frame[i].at_s / page->span_s,
+				data->frame[i].throttled);
 		}
 	}
 	size_t width = 1 + LINE_COLUMNS / (line->points + 1); /* up to the next sample */
+	fputs("<g class=\"throttled\">", page->out); /* where they overlap, it is not darker */
 	for (size_t i = 0; i < LINE_COLUMNS; i++) {
 		if (line->column[i].high > 0) {
 			fprintf(page->out,
-				"<rect class=\"throttled\" x=\"%.1f%%\" width=\"%.1f%%\" "
+				"<rect x=\"%.1f%%\" width=\"%.1f%%\" "
 				"height=\"100%%\"/>",
-				(double)i * 100 / LINE_COLUMNS, (double)width * 100 / LINE_COLUMNS);
+				(double)i * 100 / LINE_COLUMNS,
+				fmin((double)width, LINE_COLUMNS - (double)i) * 100 / LINE_COLUMNS);
 		}
 	}
+	fputs("</g>\n", page->out);
 }
 
 /* A step of 1, 2 or 5 times a power of ten that divides the range into at most `parts`. */
