@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed.c: keeps the calls that were sent in a queue; each reply belongs to the first. */
+/* feed.c: keeps the calls that were sent in a list; each reply belongs to the first without one. */
 #include "client/edgeprofctl/live/feed.h"
+
+#include <string.h>
 
 #include "client/edgeprofctl/link/client.h"
 #include "client/edgeprofctl/link/merge.h"
@@ -14,20 +16,14 @@ void feed_init(struct feed *feed, struct ctl *ctl)
 	ctl->remote = 0;
 }
 
-static void drop_calls(struct feed *feed)
-{
-	for (; feed->count > 0; feed->count--) {
-		cJSON_Delete(feed->calls[feed->first].joined);
-		feed->calls[feed->first].joined = NULL;
-		feed->first = (feed->first + 1) % FEED_CALLS;
-	}
-	feed->retry_ms = when_mono_ms() + 1000;
-}
-
 void feed_finish(struct feed *feed)
 {
-	drop_calls(feed);
 	ctl_disconnect(&feed->ctl);
+	while (feed->count > 0) {
+		cJSON_Delete(feed->calls[--feed->count].reply);
+	}
+	feed->answered = 0;
+	feed->retry_ms = when_mono_ms() + 1000;
 }
 
 int feed_fd(const struct feed *feed)
@@ -43,14 +39,13 @@ bool feed_call(struct feed *feed, int tag, const char *method, cJSON *parameters
 		return false;
 	}
 	if (ctl_subscribe(&feed->ctl, method, parameters) != CTL_FINE) {
-		ctl_disconnect(&feed->ctl);
-		drop_calls(feed);
+		feed_finish(feed);
 		return false;
 	}
-	feed->heard_ms = feed->count == 0 ? when_mono_ms() : feed->heard_ms;
-	size_t last = (feed->first + feed->count++) % FEED_CALLS;
-	feed->calls[last].method = method;
-	feed->calls[last].tag = tag;
+	if (feed->count == feed->answered) {
+		feed->heard_ms = when_mono_ms();
+	}
+	feed->calls[feed->count++] = (struct call){.method = method, .tag = tag};
 	return true;
 }
 
@@ -60,41 +55,37 @@ static bool is_late(const struct feed *feed)
 	return when_mono_ms() - feed->heard_ms > (double)feed->ctl.options.timeout_ms;
 }
 
-bool feed_next(struct feed *feed, int *tag, cJSON **ret)
+bool feed_read(struct feed *feed)
 {
-	while (feed->ctl.client && feed->count > 0) {
-		cJSON *reply, **joined = &feed->calls[feed->first].joined;
-		feed->ctl.subscribed = feed->calls[feed->first].method;
+	while (feed->ctl.client && feed->answered < feed->count) {
+		struct call *call = &feed->calls[feed->answered];
+		cJSON *reply;
+		feed->ctl.subscribed = call->method;
 		int status = ctl_next(&feed->ctl, 0, &reply);
-		*ret = NULL;
 		if (status == CTL_FINE && !reply && is_late(feed)) {
 			ctl_fail(&feed->ctl, 0, "%s: no reply within %.1f s (see --timeout)",
 				feed->ctl.subscribed, (double)feed->ctl.options.timeout_ms / 1000);
 			ctl_disconnect(&feed->ctl);
 		}
 		if (!feed->ctl.client) {
-			drop_calls(feed);
-			*tag = FEED_LOST;
-			return true;
+			feed_finish(feed);
+			return false;
 		}
 		if (status == CTL_FINE && !reply) {
 			return false;
 		}
 		feed->heard_ms = when_mono_ms();
-		if (*joined && reply) {
-			merge_reply(*joined, reply);
+		if (status != CTL_FINE) {
+			cJSON_Delete(call->reply);
+			call->reply = NULL;
+			memcpy(call->failure, feed->ctl.failure, sizeof(call->failure));
+		} else if (call->reply) {
+			merge_reply(call->reply, reply);
 			cJSON_Delete(reply);
-		} else if (reply) {
-			*joined = reply;
+		} else {
+			call->reply = reply;
 		}
-		if (status != CTL_FINE || !feed->ctl.continues) {
-			*ret = *joined;
-			*joined = NULL;
-			*tag = feed->calls[feed->first].tag;
-			feed->first = (feed->first + 1) % FEED_CALLS;
-			feed->count--;
-			return true;
-		}
+		feed->answered += status != CTL_FINE || !feed->ctl.continues;
 	}
-	return false;
+	return feed->count > 0 && feed->answered == feed->count;
 }

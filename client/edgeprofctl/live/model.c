@@ -52,30 +52,22 @@ static void store_events(struct model *model, cJSON *reply)
 
 void model_store(struct model *model, enum part part, cJSON *reply)
 {
-	switch (part) {
-	case PART_METRICS:
-		rings_add_metrics(&model->rings, reply, model->now_us);
+	if (part == PART_METRICS || part == PART_SERIES) {
+		if (part == PART_METRICS) {
+			rings_add_metrics(&model->rings, reply, model->now_us);
+		} else {
+			rings_add_series(&model->rings, reply, model->now_us);
+		}
 		cJSON_Delete(reply);
 		return;
-	case PART_SERIES:
-		rings_add_series(&model->rings, reply, model->now_us);
-		cJSON_Delete(reply);
-		return;
-	case PART_EVENTS:
+	}
+	if (part == PART_EVENTS) {
 		store_events(model, reply);
 		return;
-	case PART_STATUS:
+	}
+	if (part == PART_STATUS) {
 		model->now_us = json_integer(reply, "time_us");
 		rings_prune(&model->rings, model->now_us);
-		break;
-	case PART_APPS:
-	case PART_FRAMES:
-	case PART_STAGES:
-	case PART_PROCESSES:
-	case PART_ALERTS:
-	case PART_RULES:
-	case PARTS:
-		break;
 	}
 	cJSON_Delete(model->parts[part]);
 	model->parts[part] = reply;
@@ -134,11 +126,6 @@ const struct ring *model_ring(const struct model *model, const char *format, ...
 	return rings_find(&model->rings, name);
 }
 
-static double tighter(double a, double b)
-{
-	return fmin(a, b); /* of one that is NAN the other */
-}
-
 struct limits model_limits(const struct model *model, const char *metric)
 {
 	struct limits limits = {NAN, NAN};
@@ -153,9 +140,10 @@ struct limits model_limits(const struct model *model, const char *metric)
 		}
 		double threshold = json_number(rule, "threshold");
 		bool critical = strcmp(json_word(rule, "severity"), "critical") == 0;
-		limits.warning = tighter(limits.warning, critical ? NAN : threshold);
-		limits.critical = tighter(
-			limits.critical, critical ? threshold : json_number(rule, "critical"));
+		/* fmin of a NAN and a number is the number */
+		limits.warning = fmin(limits.warning, critical ? NAN : threshold);
+		limits.critical =
+			fmin(limits.critical, critical ? threshold : json_number(rule, "critical"));
 	}
 	return limits;
 }

@@ -11,18 +11,16 @@
 #include "proto/name.h"
 #include "proto/varlink.h"
 
-enum { TAG_SERIES = PAST_TAG, TAG_LOG };
-
 /* "*" with two segments are all sensors, and the daemon's own few numbers. */
 const char *const past_sensor_globs[] = {
 	"*/*", "cpu/*/*", "engine/*/*", "pressure/*/*", "frame/*/fps", NULL};
 
-static int request_series(struct feed *feed, int tag, const char *glob, int64_t to_us)
+static void request_series(struct feed *feed, int tag, const char *glob, int64_t to_us)
 {
 	cJSON *parameters = ctl_parameters("glob", glob);
 	cJSON_AddItemToObject(parameters, "from_us", proto_json_integer(to_us - RING_SPAN_US));
 	cJSON_AddItemToObject(parameters, "to_us", proto_json_integer(to_us));
-	return feed_call(feed, tag, "GetHistory", parameters);
+	feed_call(feed, tag, "GetHistory", parameters);
 }
 
 void past_request_minute(struct feed *feed, int tag, int64_t now_us)
@@ -32,25 +30,16 @@ void past_request_minute(struct feed *feed, int tag, int64_t now_us)
 	}
 }
 
-int past_request(struct feed *feed, int64_t time_us)
+void past_request(struct feed *feed, int64_t time_us)
 {
 	static const char *const more[] = {"frame/*/*", "stage/*/*/*", "process/*/*", NULL};
-	int sent = 0;
-	for (const char *const *glob = past_sensor_globs; *glob; glob++) {
-		sent += request_series(feed, TAG_SERIES, *glob, time_us);
-	}
+	past_request_minute(feed, PAST_TAG + PART_SERIES, time_us);
 	for (const char *const *glob = more; *glob; glob++) {
-		sent += request_series(feed, TAG_SERIES, *glob, time_us);
+		request_series(feed, PAST_TAG + PART_SERIES, *glob, time_us);
 	}
 	cJSON *limit = cJSON_CreateObject();
 	cJSON_AddNumberToObject(limit, "limit", 128);
-	sent += feed_call(feed, TAG_LOG, "GetAlertLog", limit);
-	return sent;
-}
-
-void past_store(struct model *past, int tag, cJSON *reply)
-{
-	model_store(past, tag == TAG_LOG ? PART_ALERTS : PART_SERIES, reply);
+	feed_call(feed, PAST_TAG + PART_ALERTS, "GetAlertLog", limit);
 }
 
 static cJSON *add_part(struct model *past, enum part part, const char *array)
@@ -61,20 +50,48 @@ static cJSON *add_part(struct model *past, enum part part, const char *array)
 	return rows;
 }
 
-/* The row with these names, which is made when there is none. */
-static cJSON *row_of(cJSON *rows, const char *const members[2], const char *const texts[2])
+/* Leaves of a live row what history does not have: that is not of its moment, but the best there
+ * is. Stages stay in their order. */
+static void strip(cJSON *row)
 {
-	cJSON *row = NULL;
-	cJSON_ArrayForEach(row, rows)
-	{
-		if (strcmp(json_word(row, members[0]), texts[0]) == 0 &&
-			(!members[1] || strcmp(json_word(row, members[1]), texts[1]) == 0)) {
-			return row;
+	static const char *const kept[] = {"name", "stage", "deadline_ms", "target_fps", "depth",
+		"category", "unit", "pid", "uid", "comm"};
+	cJSON *next;
+	for (cJSON *item = row->child; item; item = next) {
+		bool keep = cJSON_IsObject(item) || cJSON_IsArray(item);
+		next = item->next;
+		if (keep) {
+			strip(item);
+		}
+		for (size_t i = 0; !keep && i < sizeof(kept) / sizeof(kept[0]); i++) {
+			keep = item->string && strcmp(item->string, kept[i]) == 0;
+		}
+		if (!keep) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(row, item));
 		}
 	}
-	row = cJSON_CreateObject();
-	for (int i = 0; i < 2 && members[i]; i++) {
-		cJSON_AddStringToObject(row, members[i], texts[i]);
+}
+
+static const cJSON *find_row(const cJSON *row, const char *member, const char *text)
+{
+	while (row && strcmp(json_word(row, member), text) != 0) {
+		row = row->next;
+	}
+	return row;
+}
+
+/* The row of that name, which is made when there is none, of the live one where there is one. */
+static cJSON *row_of(cJSON *rows, const char *member, const char *text, const cJSON *live)
+{
+	const cJSON *found = find_row(rows->child, member, text);
+	if (found) {
+		return (cJSON *)found;
+	}
+	cJSON *row = cJSON_Duplicate(find_row(live, member, text), true);
+	if (row) {
+		strip(row);
+	} else {
+		row = ctl_parameters(member, text);
 	}
 	cJSON_AddItemToArray(rows, row);
 	return row;
@@ -90,9 +107,6 @@ static void add_value(cJSON *row, const char *field, double value)
 		{"system", "system_percent", 1}, {"rss", "rss_bytes", 1}, {"pss", "pss_bytes", 1},
 		{"vms", "vms_bytes", 1}, {"peak_rss", "peak_rss_bytes", 1},
 		{"mean_ms", "per_frame_ms", 1}, {"miss_percent", "miss_rate", 0.01}};
-	if (isnan(value)) {
-		return;
-	}
 	cJSON_AddNumberToObject(row, field, value);
 	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
 		if (strcmp(renamed[i].field, field) == 0) {
@@ -101,113 +115,61 @@ static void add_value(cJSON *row, const char *field, double value)
 	}
 }
 
-/* Copies what history lacks from the live row of the same name. */
-static void complete_row(cJSON *row, const cJSON *live)
+static void add_metric(struct model *past, const struct model *live, const struct ring *ring)
 {
-	static const char *const members[] = {
-		"deadline_ms", "target_fps", "depth", "category", "unit", "pid", "uid", "comm"};
-	for (size_t i = 0; live && i < sizeof(members) / sizeof(members[0]); i++) {
-		const cJSON *item = json_get(live, members[i]);
-		if (item && !json_get(row, members[i])) {
-			cJSON_AddItemToObject(row, members[i], cJSON_Duplicate(item, true));
-		}
-	}
-}
-
-static const cJSON *live_stage(const cJSON *app, const char *stage)
-{
-	const cJSON *row = json_first(app, "rows");
-	while (row && strcmp(json_word(row, "stage"), stage) != 0) {
-		row = row->next;
-	}
-	return row;
-}
-
-/* Stages stay in the order of the live picture. */
-static void seed_stages(cJSON *rows, const struct model *live)
-{
-	static const char *const app_stage[2] = {"app", "stage"};
-	for (const cJSON *app = model_first(live, PART_APPS); app; app = app->next) {
-		for (const cJSON *row = json_first(app, "rows"); row; row = row->next) {
-			const char *const names[2] = {
-				json_word(app, "name"), json_word(row, "stage")};
-			row_of(rows, app_stage, names);
-		}
-	}
-}
-
-static void add_metric(struct model *past, cJSON *const rows[PARTS], const struct ring *ring)
-{
-	static const char *const app_stage[2] = {"app", "stage"}, *const app[2] = {"app", NULL};
-	static const char *const name[2] = {"name", NULL};
 	char path[PROTO_PATH_SIZE], *segments[4] = {NULL}, *rest = path;
 	snprintf(path, sizeof(path), "%s", ring->name);
 	for (int i = 0; i < 4 && rest; i++) {
 		segments[i] = strsep(&rest, "/");
 	}
 	double value = ring_at(ring, past->now_us);
-	const char *const names[2] = {segments[1], segments[2]};
+	bool stage = strcmp(segments[0], "stage") == 0 && segments[3];
 	if (!segments[2] || isnan(value)) {
 		return;
 	}
-	if (strcmp(segments[0], "stage") == 0 && segments[3]) {
-		row_of(rows[PART_APPS], name, names);
-		add_value(row_of(rows[PART_STAGES], app_stage, names), segments[3], value);
-	} else if (strcmp(segments[0], "frame") == 0) {
-		row_of(rows[PART_APPS], name, names);
-		add_value(row_of(rows[PART_FRAMES], app, names), segments[2], value);
-	} else if (strcmp(segments[0], "process") == 0) {
-		add_value(row_of(rows[PART_PROCESSES], name, names), segments[2], value);
+	if (strcmp(segments[0], "process") == 0) {
+		cJSON *rows =
+			cJSON_GetObjectItemCaseSensitive(past->parts[PART_PROCESSES], "processes");
+		const cJSON *others = model_first(live, PART_PROCESSES);
+		add_value(row_of(rows, "name", segments[1], others), segments[2], value);
+	} else if (stage || strcmp(segments[0], "frame") == 0) {
+		cJSON *rows = cJSON_GetObjectItemCaseSensitive(past->parts[PART_APPS], "apps");
+		const char *name = stage ? "rows" : "frame";
+		cJSON *app = row_of(rows, "name", segments[1], model_first(live, PART_APPS));
+		cJSON *part = cJSON_GetObjectItemCaseSensitive(app, name);
+		if (!part) {
+			part = stage ? cJSON_CreateArray() : cJSON_CreateObject();
+			cJSON_AddItemToObject(app, name, part);
+		}
+		add_value(stage ? row_of(part, "stage", segments[2], NULL) : part,
+			segments[stage ? 3 : 2], value);
 	}
-}
-
-static void complete_rows(struct model *past, const struct model *live, cJSON *const rows[PARTS])
-{
-	cJSON *row = NULL;
-	cJSON_ArrayForEach(row, rows[PART_FRAMES])
-	{
-		const cJSON *app = model_row(live, PART_APPS, "name", json_word(row, "app"));
-		complete_row(row, json_get(app, "frame"));
-		cJSON_AddStringToObject(row, "status", "ok");
-	}
-	cJSON_ArrayForEach(row, rows[PART_STAGES])
-	{
-		const cJSON *app = model_row(live, PART_APPS, "name", json_word(row, "app"));
-		complete_row(row, live_stage(app, json_word(row, "stage")));
-	}
-	cJSON_ArrayForEach(row, rows[PART_PROCESSES])
-	{
-		complete_row(row, model_row(live, PART_PROCESSES, "name", json_word(row, "name")));
-	}
-	model_join(past);
 }
 
 /* The alerts of that moment, from the transitions: the last one before it, or where the first one
  * after it came from. */
 static void find_alerts(struct model *past)
 {
-	static const char *const rule_instance[2] = {"rule", "instance"};
-	cJSON *log = past->parts[PART_ALERTS];
+	static const char *const copied[] = {
+		"rule", "instance", "metric", "unit", "value", "threshold", "text"};
+	cJSON *log = past->parts[PART_ALERTS], *next;
 	past->parts[PART_ALERTS] = NULL;
-	cJSON *rows = add_part(past, PART_ALERTS, "alerts"), *next;
+	cJSON *rows = add_part(past, PART_ALERTS, "alerts");
 	for (const cJSON *t = json_first(log, "transitions"); t; t = t->next) {
-		const char *const names[2] = {json_word(t, "rule"), json_word(t, "instance")};
-		int before = json_count(past->parts[PART_ALERTS], "alerts");
-		cJSON *row = row_of(rows, rule_instance, names);
-		bool first = json_count(past->parts[PART_ALERTS], "alerts") > before;
+		char key[PROTO_PATH_SIZE];
+		snprintf(key, sizeof(key), "%s:%s", json_word(t, "rule"), json_word(t, "instance"));
+		cJSON *row = row_of(rows, "key", key, NULL);
 		bool later = json_integer(t, "time_us") > past->now_us;
-		if (later && !first) {
+		if (later && json_get(row, "state")) {
 			continue;
 		}
-		static const char *const copied[] = {
-			"metric", "unit", "value", "threshold", "text"};
+		while (row->child->next) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(row, row->child->next));
+		}
 		for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
-			cJSON_DeleteItemFromObjectCaseSensitive(row, copied[i]);
 			const cJSON *item = json_get(t, copied[i]);
 			cJSON_AddItemToObject(row, copied[i], cJSON_Duplicate(item, true));
 		}
-		cJSON_DeleteItemFromObjectCaseSensitive(row, "state");
-		cJSON_DeleteItemFromObjectCaseSensitive(row, "severity");
 		ctl_add_text(row, "state", json_word(t, later ? "from" : "to"));
 		ctl_add_text(row, "severity", json_word(t, later ? "from_severity" : "severity"));
 	}
@@ -223,26 +185,19 @@ static void find_alerts(struct model *past)
 void past_complete(struct model *past, const struct model *live)
 {
 	static const enum part copied[] = {PART_RULES, PART_STATUS, PART_EVENTS};
-	cJSON *rows[PARTS] = {NULL}, *event;
-	int64_t now_us = past->now_us;
+	cJSON *event;
 	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
-		cJSON_Delete(past->parts[copied[i]]);
 		past->parts[copied[i]] = cJSON_Duplicate(live->parts[copied[i]], true);
 	}
-	rows[PART_APPS] = add_part(past, PART_APPS, "apps");
-	rows[PART_FRAMES] = add_part(past, PART_FRAMES, "frames");
-	rows[PART_STAGES] = add_part(past, PART_STAGES, "stages");
-	rows[PART_PROCESSES] = add_part(past, PART_PROCESSES, "processes");
-	past->now_us = now_us;
-	seed_stages(rows[PART_STAGES], live);
+	add_part(past, PART_APPS, "apps");
+	add_part(past, PART_PROCESSES, "processes");
 	for (size_t i = 0; i < past->rings.count; i++) {
-		add_metric(past, rows, past->rings.items[i]);
+		add_metric(past, live, past->rings.items[i]);
 	}
-	complete_rows(past, live, rows);
 	find_alerts(past);
 	cJSON *events = cJSON_GetObjectItemCaseSensitive(past->parts[PART_EVENTS], "events");
 	while (events && events->child &&
-		(event = events->child->prev, json_integer(event, "time_us") > now_us)) {
+		(event = events->child->prev, json_integer(event, "time_us") > past->now_us)) {
 		cJSON_Delete(cJSON_DetachItemViaPointer(events, event));
 	}
 }

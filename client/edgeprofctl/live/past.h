@@ -5,15 +5,13 @@
 #include "client/edgeprofctl/live/feed.h"
 #include "client/edgeprofctl/live/model.h"
 
-/* Sends the calls for the minute before time_us, with tags from PAST_TAG on; how many. */
+/* Sends the calls for the minute before time_us. Their tags are PAST_TAG and the part of the model
+ * that the reply is stored as. */
 enum { PAST_TAG = 100 };
-int past_request(struct feed *feed, int64_t time_us);
+void past_request(struct feed *feed, int64_t time_us);
 
 /* The metrics of which the live picture shows the last minute: calls that fill it at the start. */
 void past_request_minute(struct feed *feed, int tag, int64_t now_us);
-
-/* Takes a reply of past_request. */
-void past_store(struct model *past, int tag, cJSON *reply);
 
 /* When all have come: makes apps, stages, processes and alerts of them. What history does not have
  * (deadlines, units, nesting, rules, the device) is that of the live model. */

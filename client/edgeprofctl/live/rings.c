@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rings.c: keeps a sorted array of metrics. A point closer than half a second to the one before
+/* rings.c: keeps a list of metrics. A point closer than half a second to the one before
  * replaces it, so that a minute always fits. */
 #include "client/edgeprofctl/live/rings.h"
 
@@ -27,53 +27,30 @@ void rings_finish(struct rings *rings)
 	*rings = (struct rings){0};
 }
 
-size_t rings_from(const struct rings *rings, const char *name)
-{
-	size_t low = 0, high = rings->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (strcmp(rings->items[middle]->name, name) < 0) {
-			low = middle + 1;
-		} else {
-			high = middle;
-		}
-	}
-	return low;
-}
-
 const struct ring *rings_find(const struct rings *rings, const char *name)
 {
-	size_t at = rings_from(rings, name);
-	bool found = at < rings->count && strcmp(rings->items[at]->name, name) == 0;
-	return found ? rings->items[at] : NULL;
+	for (size_t i = 0; i < rings->count; i++) {
+		if (strcmp(rings->items[i]->name, name) == 0) {
+			return rings->items[i];
+		}
+	}
+	return NULL;
 }
 
 /* The ring of the metric, which becomes its latest; NULL without memory. */
 static struct ring *insert(struct rings *rings, cJSON *metric, int64_t now_us)
 {
 	const char *name = json_word(metric, "name");
-	size_t at = rings_from(rings, name);
-	if (at == rings->count || strcmp(rings->items[at]->name, name) != 0) {
-		if (rings->count == rings->capacity) {
-			size_t capacity = rings->capacity > 0 ? 2 * rings->capacity : 128;
-			struct ring **items =
-				realloc(rings->items, capacity * sizeof(struct ring *));
-			if (!items) {
-				return NULL;
-			}
-			rings->items = items;
-			rings->capacity = capacity;
-		}
-		struct ring *ring = calloc(1, sizeof(*ring));
+	struct ring *ring = (struct ring *)rings_find(rings, name);
+	if (!ring) {
+		struct ring **items = realloc(rings->items, (rings->count + 1) * sizeof(*items));
+		rings->items = items ? items : rings->items;
+		ring = items ? calloc(1, sizeof(*ring)) : NULL;
 		if (!ring) {
 			return NULL;
 		}
-		memmove(rings->items + at + 1, rings->items + at,
-			(rings->count - at) * sizeof(struct ring *));
-		rings->items[at] = ring;
-		rings->count++;
+		rings->items[rings->count++] = ring;
 	}
-	struct ring *ring = rings->items[at];
 	cJSON_Delete(ring->metric);
 	ring->metric = metric;
 	ring->name = name;
@@ -83,18 +60,19 @@ static struct ring *insert(struct rings *rings, cJSON *metric, int64_t now_us)
 
 static void append(struct ring *ring, int64_t time_us, double value)
 {
-	unsigned last = (ring->next + RING_POINTS - 1) % RING_POINTS;
-	if (ring->count > 0 && time_us <= ring->points[last].time_us) {
+	struct point *end = ring->points + ring->count;
+	if (ring->count > 0 && time_us <= end[-1].time_us) {
 		return;
 	}
-	unsigned before = (last + RING_POINTS - 1) % RING_POINTS;
-	if (ring->count > 1 && time_us - ring->points[before].time_us < STEP_US) {
-		ring->points[last] = (struct point){time_us, value};
-		return;
+	if (ring->count > 1 && time_us - end[-2].time_us < STEP_US) {
+		end--;
+	} else if (ring->count == RING_POINTS) {
+		memmove(ring->points, ring->points + 1, (RING_POINTS - 1) * sizeof(*end));
+		end--;
+	} else {
+		ring->count++;
 	}
-	ring->points[ring->next] = (struct point){time_us, value};
-	ring->next = (ring->next + 1) % RING_POINTS;
-	ring->count += ring->count < RING_POINTS;
+	*end = (struct point){time_us, value};
 }
 
 void rings_add_metrics(struct rings *rings, cJSON *reply, int64_t now_us)
@@ -171,29 +149,20 @@ bool ring_has_value(const struct ring *ring)
 	return isfinite(ring_value(ring));
 }
 
-/* How long the point holds: slow sources and buckets of history are lines, not dots. */
-static int64_t hold_of(const struct ring *ring, unsigned index, bool has_previous)
-{
-	unsigned before = (index + RING_POINTS - 1) % RING_POINTS;
-	int64_t step_us = ring->step_us;
-	if (has_previous) {
-		int64_t distance = ring->points[index].time_us - ring->points[before].time_us;
-		step_us = distance > step_us ? distance : step_us;
-	}
-	int64_t hold_us = step_us + step_us / 2;
-	return hold_us < HOLD_US ? HOLD_US : hold_us < HOLD_MAX_US ? hold_us : HOLD_MAX_US;
-}
-
 double ring_at(const struct ring *ring, int64_t time_us)
 {
-	unsigned index = ring->next;
-	for (unsigned i = 0; i < ring->count; i++) {
-		index = (index + RING_POINTS - 1) % RING_POINTS;
-		const struct point *point = &ring->points[index];
-		if (point->time_us <= time_us) {
-			int64_t hold_us = hold_of(ring, index, i + 1 < ring->count);
-			return time_us - point->time_us <= hold_us ? point->value : NAN;
-		}
+	unsigned i = ring->count;
+	while (i > 0 && ring->points[i - 1].time_us > time_us) {
+		i--;
 	}
-	return NAN;
+	if (i == 0) {
+		return NAN;
+	}
+	/* slow sources and buckets of history are lines, not dots */
+	const struct point *point = &ring->points[i - 1];
+	int64_t step_us = i > 1 ? point->time_us - point[-1].time_us : 0;
+	step_us = step_us > ring->step_us ? step_us : ring->step_us;
+	int64_t hold_us = step_us + step_us / 2;
+	hold_us = hold_us < HOLD_US ? HOLD_US : hold_us < HOLD_MAX_US ? hold_us : HOLD_MAX_US;
+	return time_us - point->time_us <= hold_us ? point->value : NAN;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rings.h: keeps the latest metrics of the daemon, sorted by name, each with its last minute. */
+/* rings.h: keeps the latest metrics of the daemon, each with its last minute. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,16 +14,16 @@ struct ring {
 	cJSON *metric;		  /* as in the reply; owned */
 	const char *name;	  /* in it */
 	int64_t seen_us, step_us; /* step of the history that it is from; else 0 */
-	unsigned next, count;
+	unsigned count;
 	struct point {
 		int64_t time_us;
 		double value;
-	} points[RING_POINTS];
+	} points[RING_POINTS]; /* in order of time */
 };
 
 struct rings {
 	struct ring **items;
-	size_t count, capacity;
+	size_t count;
 };
 
 void rings_finish(struct rings *rings);
@@ -36,8 +36,6 @@ void rings_add_series(struct rings *rings, const cJSON *reply, int64_t now_us);
 void rings_prune(struct rings *rings, int64_t now_us);
 
 const struct ring *rings_find(const struct rings *rings, const char *name);
-/* The first whose name is not before `name`: what starts with it follows in one piece. */
-size_t rings_from(const struct rings *rings, const char *name);
 
 /* NAN when there is none. */
 double ring_value(const struct ring *ring);

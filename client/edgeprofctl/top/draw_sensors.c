@@ -150,13 +150,9 @@ static int find_tiles(const struct view *view, const struct ring *rings[TILES_MA
 			rings[count++] = ring;
 		}
 	}
-	size_t at = rings_from(&view->model->rings, "frame/");
-	for (; at < view->model->rings.count && count < TILES_MAX; at++) {
+	for (size_t at = 0; at < view->model->rings.count && count < TILES_MAX; at++) {
 		const struct ring *ring = view->model->rings.items[at];
-		if (!text_starts_with(ring->name, "frame/")) {
-			break;
-		}
-		if (ring_has_value(ring)) {
+		if (text_starts_with(ring->name, "frame/") && ring_has_value(ring)) {
 			rings[count++] = ring;
 		}
 	}

@@ -32,25 +32,22 @@ void host_init(struct host *host, struct ctl *ctl)
 	feed_init(&host->feed, ctl);
 }
 
-static void drop_arrived(struct host *host)
-{
-	while (host->arrived_count > 0) {
-		cJSON_Delete(host->arrived[--host->arrived_count].reply);
-	}
-}
-
 void host_finish(struct host *host)
 {
-	drop_arrived(host);
 	feed_finish(&host->feed);
 	model_finish(&host->live);
 	model_finish(&host->past);
 	model_finish(&host->next);
 }
 
+bool host_is_past(const struct host *host)
+{
+	return host->wanted_us > 0 && host->past.now_us > 0;
+}
+
 const struct model *host_model(const struct host *host)
 {
-	return host->past_us > 0 ? &host->past : &host->live;
+	return host_is_past(host) ? &host->past : &host->live;
 }
 
 void host_tick(struct host *host, enum tab tab)
@@ -86,24 +83,21 @@ void host_tick(struct host *host, enum tab tab)
 
 static void lose(struct host *host)
 {
-	if (!host->lost) {
-		host->lost_ms = when_mono_ms();
-	}
 	host->lost = true;
+	host->lost_ms = when_mono_ms();
 	host->greeted = false;
 	host->ticks = 0;
-	host->past_left = 0;
-	host->wanted_us = 0;
 	model_finish(&host->next);
-	drop_arrived(host);
 }
 
-static void start_past(struct host *host, int64_t time_us)
+/* Asks for the moment that is wanted, unless it is there, or another one still comes. */
+static void request_past(struct host *host)
 {
-	model_finish(&host->next);
-	host->next.now_us = time_us;
-	host->past_left = past_request(&host->feed, time_us);
-	host->wanted_us = 0;
+	if (host->greeted && host->wanted_us > 0 && host->next.now_us == 0 &&
+		host->past.now_us != host->wanted_us) {
+		host->next.now_us = host->wanted_us;
+		past_request(&host->feed, host->wanted_us);
+	}
 }
 
 static void finish_past(struct host *host)
@@ -112,95 +106,60 @@ static void finish_past(struct host *host)
 	model_finish(&host->past);
 	host->past = host->next;
 	host->next = (struct model){0};
-	host->past_us = host->past.now_us;
-	if (host->wanted_us > 0) {
-		start_past(host, host->wanted_us);
-	}
 }
 
-static void take_past(struct host *host, int tag, cJSON *reply)
+static void take(struct host *host, const struct call *call)
 {
-	host->past_left--;
-	if (reply && host->next.now_us > 0) {
-		past_store(&host->next, tag, reply);
-	} else {
-		cJSON_Delete(reply);
+	if (call->tag == TAG_ACTION) {
+		host->failed = !call->reply;
+		snprintf(host->message, sizeof(host->message), "%s",
+			call->reply ? host->action : call->failure);
+		cJSON_Delete(call->reply);
+	} else if (call->reply && call->tag >= PAST_TAG) {
+		model_store(&host->next, (enum part)(call->tag - PAST_TAG), call->reply);
+	} else if (call->reply) {
+		model_store(&host->live, (enum part)call->tag, call->reply);
 	}
-	if (host->past_left == 0 && host->next.now_us > 0) {
-		finish_past(host);
-	} else if (host->past_left == 0 && host->wanted_us > 0) {
-		start_past(host, host->wanted_us);
-	}
-}
-
-static void take(struct host *host, int tag, cJSON *reply)
-{
-	if (tag >= PAST_TAG) {
-		take_past(host, tag, reply);
-	} else if (reply) {
-		model_store(&host->live, (enum part)tag, reply);
-	}
-	if (tag == PART_STATUS && reply && !host->greeted) {
-		host->greeted = true;
-		host->lost = false;
-		host->live.next_serial = 0;
-		past_request_minute(&host->feed, PART_SERIES, host->live.now_us);
-	}
-}
-
-static void take_action(struct host *host, cJSON *reply)
-{
-	host->failed = !reply;
-	snprintf(host->message, sizeof(host->message), "%s",
-		reply ? host->action : host->feed.ctl.failure);
-	cJSON_Delete(reply);
 }
 
 bool host_read(struct host *host)
 {
-	cJSON *reply;
-	int tag;
-	bool any = false;
-	while (feed_next(&host->feed, &tag, &reply)) {
-		any = true;
-		if (tag == FEED_LOST) {
-			lose(host);
-		} else if (tag == TAG_ACTION) {
-			take_action(host, reply);
-		} else if (host->arrived_count < FEED_CALLS) {
-			host->arrived[host->arrived_count].tag = tag;
-			host->arrived[host->arrived_count++].reply = reply;
-		} else {
-			cJSON_Delete(reply);
-		}
-	}
-	if (!host->lost && !host->feed.ctl.client && host->feed.ctl.failure[0] != '\0') {
+	struct feed *feed = &host->feed;
+	bool complete = feed_read(feed);
+	if (!feed->ctl.client && feed->ctl.failure[0] != '\0' && !host->lost) {
 		lose(host);
-		any = true;
+		return true;
 	}
-	if (!any || host->feed.count > 0) {
+	if (!complete) {
 		return false;
 	}
-	size_t count = host->arrived_count;
-	host->arrived_count = 0;
-	for (size_t i = 0; i < count; i++) {
-		take(host, host->arrived[i].tag, host->arrived[i].reply);
+	bool greeted = false;
+	for (size_t i = 0; i < feed->count; i++) {
+		greeted = greeted || (feed->calls[i].tag == PART_STATUS && feed->calls[i].reply);
+		take(host, &feed->calls[i]);
 	}
+	feed->count = 0;
+	feed->answered = 0;
 	model_join(&host->live);
+	if (!host->greeted && greeted) {
+		host->greeted = true;
+		host->lost = false;
+		host->live.next_serial = 0;
+		past_request_minute(feed, PART_SERIES, host->live.now_us);
+	}
+	if (host->next.now_us > 0) {
+		finish_past(host);
+	}
+	request_past(host);
 	return true;
 }
 
 void host_go(struct host *host, int64_t time_us)
 {
-	if (time_us <= 0 || time_us >= host->live.now_us) {
-		host->past_us = 0;
-		host->wanted_us = 0;
-		host->next.now_us = 0; /* what still comes is not shown */
-	} else if (host->past_left > 0) {
-		host->wanted_us = time_us;
-	} else {
-		start_past(host, time_us);
-	}
+	bool past = time_us > 0 && time_us < host->live.now_us;
+	host->wanted_us = past ? time_us : 0;
+	host->past.now_us = past ? host->past.now_us : 0; /* it is out of date */
+	request_past(host);
 }
 
 void host_act(struct host *host, const char *method, cJSON *parameters, const char *done)

@@ -13,15 +13,8 @@ struct host {
 	bool lost;	/* what is shown is as old as lost_ms */
 	double lost_ms; /* on the monotonic clock */
 	unsigned long ticks;
-	int64_t past_us;   /* the moment that is shown; 0: now */
-	int64_t wanted_us; /* the one to go to when the calls for another are done */
-	int past_left;	   /* replies that are still to come */
-	struct model next; /* they are collected here */
-	struct {
-		int tag;
-		cJSON *reply;  /* NULL: the call failed */
-	} arrived[FEED_CALLS]; /* until those to the other calls are there, too */
-	size_t arrived_count;
+	int64_t wanted_us;  /* the moment to show; 0: now */
+	struct model next;  /* of the moment that was asked for; now_us 0: of none */
 	char message[256];  /* the result of the last action; "" = none */
 	bool failed;	    /* it is an error */
 	const char *action; /* what is said when it succeeds */
@@ -31,7 +24,8 @@ struct host {
 void host_init(struct host *host, struct ctl *ctl);
 void host_finish(struct host *host);
 
-/* The model to show. */
+/* The model to show, and whether it is that of a moment in the past. */
+bool host_is_past(const struct host *host);
 const struct model *host_model(const struct host *host);
 
 /* Sends the calls for what the tab shows, unless replies are still to come. TABS: for a host that

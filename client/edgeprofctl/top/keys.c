@@ -119,10 +119,7 @@ static void edit(struct keyboard *keyboard, struct view *view, struct host *host
 
 static void scroll_history(struct host *host, double seconds)
 {
-	int64_t from_us = host->wanted_us > 0				 ? host->wanted_us
-			  : host->past_left > 0 && host->next.now_us > 0 ? host->next.now_us
-			  : host->past_us > 0				 ? host->past_us
-									 : host->live.now_us;
+	int64_t from_us = host->wanted_us > 0 ? host->wanted_us : host->live.now_us;
 	host_go(host, from_us + (int64_t)(seconds * 1e6));
 }
 

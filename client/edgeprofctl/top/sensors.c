@@ -96,11 +96,8 @@ static size_t add_group(
 {
 	const struct rings *rings = &view->model->rings;
 	const char *glob = groups[group].glob;
-	char prefix[PROTO_PATH_SIZE];
-	size_t length = strcspn(glob, "*"), begin = count;
-	snprintf(prefix, sizeof(prefix), "%.*s", (int)length, glob);
-	for (size_t i = rings_from(rings, prefix);
-		i < rings->count && text_starts_with(rings->items[i]->name, prefix); i++) {
+	size_t begin = count;
+	for (size_t i = 0; i < rings->count; i++) {
 		const struct ring *ring = rings->items[i];
 		bool had = false;
 		if (!proto_glob_match(glob, ring->name) || !is_shown(view, ring, all)) {

@@ -61,8 +61,8 @@ static int make_note(const struct top *top, char *ret, size_t size)
 		snprintf(ret, size, " daemon gone for %s ", format_span(age_ms / 1000).text);
 		return INK_NOTICE;
 	}
-	if (host->past_us > 0) {
-		struct label time = format_time(host->past_us);
+	if (host_is_past(host)) {
+		struct label time = format_time(host->past.now_us);
 		snprintf(ret, size, " history: %s, End: live ",
 			top->view.canvas.width < 120 ? time.text + 11 : time.text);
 		return INK_NOTICE;
@@ -93,7 +93,7 @@ static void draw_status(const struct top *top)
 	} else if (host->lost) {
 		snprintf(text, sizeof(text), "%s; retrying", host->feed.ctl.failure);
 		canvas_text(canvas, y, 1, width, TONE_BAD, text);
-	} else if (host->past_us > 0 && host->past.rings.count == 0) {
+	} else if (host_is_past(host) && host->past.rings.count == 0) {
 		canvas_text(canvas, y, 1, width, TONE_WARN, "history has nothing of this moment");
 	} else if (reason && reason[0] != '\0') {
 		canvas_text(canvas, y, 1, width, TONE_DIM, reason);

@@ -162,7 +162,7 @@ static void add_metric(struct rings *rings, const char *name, const char *value,
 	cJSON_Delete(reply);
 }
 
-START_TEST(rings_keep_a_minute_in_order_of_names)
+START_TEST(rings_keep_the_last_minute)
 {
 	struct rings rings = {0};
 	static const char *const names[] = {"power/b", "cpu/2", "power/a", "cpu/10"};
@@ -170,7 +170,7 @@ START_TEST(rings_keep_a_minute_in_order_of_names)
 		add_metric(&rings, names[i], "1", SECOND);
 	}
 	ck_assert_uint_eq(rings.count, 4);
-	ck_assert_str_eq(rings.items[rings_from(&rings, "power/")]->name, "power/a");
+	ck_assert_str_eq(rings_find(&rings, "power/a")->name, "power/a");
 	ck_assert_ptr_null(rings_find(&rings, "power"));
 	for (int i = 2; i <= 200; i++) {
 		char value[16];
@@ -252,7 +252,7 @@ START_TEST(the_past_has_the_stages_and_alerts_of_its_moment)
 		parse("{\"apps\":[{\"name\":\"cam\",\"rows\":[{\"stage\":\"pre\"},{\"stage\":"
 		      "\"infer\","
 		      "\"deadline_ms\":33,\"depth\":0}]}]}"));
-	past_store(&past, PAST_TAG,
+	model_store(&past, PART_SERIES,
 		parse("{\"series\":[{\"name\":\"stage/cam/infer/"
 		      "mean_ms\",\"unit\":\"milliseconds\",\"step_ms\":0,"
 		      "\"time_us\":[99000000,101000000],\"mean\":[18.5,99]},"
@@ -260,7 +260,7 @@ START_TEST(the_past_has_the_stages_and_alerts_of_its_moment)
 		      "rss\",\"unit\":\"bytes\",\"time_us\":[99500000],\"mean\":[4096]},"
 		      "{\"name\":\"frame/cam/"
 		      "fps\",\"unit\":\"fps\",\"time_us\":[99500000],\"mean\":[29.5]}]}"));
-	past_store(&past, PAST_TAG + 1,
+	model_store(&past, PART_ALERTS,
 		parse("{\"transitions\":["
 		      "{\"rule\":\"old\",\"instance\":\"_\",\"time_us\":50000000,\"from\":\"ok\","
 		      "\"to\":\"firing\"},"
