@@ -138,18 +138,6 @@ void canvas_resize(struct canvas *canvas)
 	getmaxyx(stdscr, canvas->height, canvas->width);
 }
 
-void canvas_begin(struct canvas *canvas)
-{
-	(void)canvas;
-	erase();
-}
-
-void canvas_end(struct canvas *canvas)
-{
-	(void)canvas;
-	refresh();
-}
-
 static void use(const struct canvas *canvas, int ink)
 {
 	bool keeps = ink == INK_NOTICE || ink == INK_SELECTED;
@@ -240,52 +228,37 @@ static void repeat(const struct canvas *canvas, int y, int x, int count, const c
 	}
 }
 
-struct box canvas_frame(
-	const struct canvas *canvas, struct box box, const char *title, const char *note)
+struct box canvas_frame(const struct canvas *canvas, struct box box, const char *title)
 {
 	static const char *const lines[2][6] = {
 		{"+", "+", "+", "+", "-", "|"}, {"╭", "╮", "╰", "╯", "─", "│"}};
 	const char *const *line = lines[canvas->style.utf8];
 	int right = box.x + box.width - 1, bottom = box.y + box.height - 1;
-	struct box inside = {box.y + 1, box.x + 2, box.height - 2, box.width - 4};
 	if (box.height < 2 || box.width < 4) {
 		return (struct box){box.y, box.x, 0, 0};
 	}
 	use(canvas, INK_FRAME);
-	repeat(canvas, box.y, box.x + 1, box.width - 2, line[4]);
-	repeat(canvas, bottom, box.x + 1, box.width - 2, line[4]);
-	for (int y = box.y + 1; y < bottom; y++) {
-		repeat(canvas, y, box.x, 1, line[5]);
-		repeat(canvas, y, right, 1, line[5]);
+	for (int y = box.y; y <= bottom; y++) {
+		const char *const *ends = y == box.y ? line : line + 2;
+		bool edge = y == box.y || y == bottom;
+		repeat(canvas, y, box.x + 1, edge ? box.width - 2 : 0, line[4]);
+		repeat(canvas, y, box.x, 1, edge ? ends[0] : line[5]);
+		repeat(canvas, y, right, 1, edge ? ends[1] : line[5]);
 	}
-	repeat(canvas, box.y, box.x, 1, line[0]);
-	repeat(canvas, box.y, right, 1, line[1]);
-	repeat(canvas, bottom, box.x, 1, line[2]);
-	repeat(canvas, bottom, right, 1, line[3]);
 	char text[256];
 	snprintf(text, sizeof(text), " %s ", title);
-	int used = canvas_text(canvas, box.y, box.x + 2, box.width - 4, INK_TITLE, text);
-	snprintf(text, sizeof(text), " %s ", note);
-	int width = (int)text_width(text);
-	if (note[0] != '\0' && used + width + 4 < box.width) {
-		canvas_text(canvas, box.y, right - 1 - width, width, TONE_DIM, text);
-	}
-	return inside;
+	canvas_text(canvas, box.y, box.x + 2, box.width - 4, INK_TITLE, text);
+	return (struct box){box.y + 1, box.x + 2, box.height - 2, box.width - 4};
 }
 
 void canvas_bar(const struct canvas *canvas, int y, int x, int width, double share, int ink)
 {
 	bool utf8 = canvas->style.utf8;
-	double halves = isfinite(share) ? round(fmin(fmax(share, 0), 1) * 2 * width) : 0;
-	int full = (int)halves / 2, half = (int)halves % 2;
+	int full = isfinite(share) ? (int)round(fmin(fmax(share, 0), 1) * width) : 0;
 	use(canvas, ink);
 	repeat(canvas, y, x, full, utf8 ? "━" : "#");
 	use(canvas, INK_TRACK);
 	repeat(canvas, y, x + full, width - full, utf8 ? "─" : ".");
-	if (half != 0 && utf8 && canvas->plot == PLOT_BRAILLE) {
-		use(canvas, ink);
-		repeat(canvas, y, x + full, 1, "╸");
-	}
 }
 
 void canvas_stack(const struct canvas *canvas, int y, int x, int width,

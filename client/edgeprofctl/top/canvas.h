@@ -47,8 +47,6 @@ void canvas_close(struct canvas *canvas);
 void canvas_suspend(struct canvas *canvas);
 /* Takes the terminal's size again. */
 void canvas_resize(struct canvas *canvas);
-void canvas_begin(struct canvas *canvas);
-void canvas_end(struct canvas *canvas);
 
 /* Writes clean text, which may have marks of style.h, into at most `width` columns; how many it
  * takes. */
@@ -63,8 +61,7 @@ void canvas_fill(const struct canvas *canvas, struct box box, int ink);
 void canvas_select(const struct canvas *canvas, int y, int x, int width);
 
 /* A frame with a title; returns what is inside. */
-struct box canvas_frame(
-	const struct canvas *canvas, struct box box, const char *title, const char *note);
+struct box canvas_frame(const struct canvas *canvas, struct box box, const char *title);
 
 /* A line of which `share` (0 to 1) is full; NAN is empty. */
 void canvas_bar(const struct canvas *canvas, int y, int x, int width, double share, int ink);

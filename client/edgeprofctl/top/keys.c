@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys.c: maps keys to what they do. A key that needs a text asks for it; what changes the daemon
- * is a call whose reply becomes a message. */
+/* keys.c: maps keys to what they do, and lists them. A key that needs a text asks for it; what
+ * changes the daemon is a call whose reply becomes a message. */
 #include "client/edgeprofctl/top/keys.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,48 +13,55 @@
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
 
-enum { KEY_ESCAPE = 27, PAGE = 10 };
+enum { KEY_ESCAPE = 27, PAGE = 10, ALL = 4 * VIEW_ROWS, HELP_WIDTH = 74 };
+enum { ASK_FILTER, ASK_MARK, ASK_TIME, ASK_SILENCE };
+enum { SET_PAUSE, SET_HOST, SET_HELP, SET_QUIT };
 
-static void say(struct host *host, bool failed, const char *text)
+/* What a key acts on. */
+struct pressed {
+	struct keyboard *keyboard;
+	struct view *view;
+	struct host *host;
+};
+
+static void say(struct host *host, const char *text)
 {
 	snprintf(host->message, sizeof(host->message), "%s", text);
-	host->failed = failed;
+	host->failed = true;
 }
 
-static void done_filter(struct view *view, struct host *host, const char *text)
+static void done_filter(struct pressed *p, const char *text)
 {
-	(void)host;
-	snprintf(view->filter, sizeof(view->filter), "%s", text);
+	snprintf(p->view->filter, sizeof(p->view->filter), "%s", text);
 }
 
-static void done_mark(struct view *view, struct host *host, const char *text)
+static void done_mark(struct pressed *p, const char *text)
 {
-	bool of_app = view->tab == TAB_APPS && view->selected;
+	bool of_app = p->view->tab == TAB_APPS && p->view->selected;
 	cJSON *parameters = ctl_parameters("label", text);
-	ctl_add_text(parameters, "app", of_app ? json_text(view->selected, "name") : NULL);
-	host_act(host, "Mark", parameters, "marked");
+	ctl_add_text(parameters, "app", of_app ? json_text(p->view->selected, "name") : NULL);
+	host_act(p->host, "Mark", parameters, "marked");
 }
 
-static void done_time(struct view *view, struct host *host, const char *text)
+static void done_time(struct pressed *p, const char *text)
 {
 	int64_t time_us, now_us = when_now_us();
-	(void)view;
 	if (when_parse_time(text, now_us, &time_us) < 0) {
-		say(host, true, "invalid time; use 14:03, 5min (ago), 2026-01-31 14:30");
+		say(p->host, "invalid time; use 14:03, 5min (ago), 2026-01-31 14:30");
 		return;
 	}
-	host_go(host, time_us + host->live.now_us - now_us);
+	host_go(p->host, time_us + p->host->live.now_us - now_us);
 }
 
 /* The selected alert, else the first. */
-static const cJSON *alert_of(const struct view *view, struct host *host)
+static const cJSON *alert_of(const struct pressed *p)
 {
-	const cJSON *alert = view->selected;
+	const cJSON *alert = p->view->selected;
 	if (!json_text(alert, "rule")) {
-		alert = model_first(&host->live, PART_ALERTS);
+		alert = model_first(&p->host->live, PART_ALERTS);
 	}
 	if (!alert) {
-		say(host, true, "no alert is pending or firing");
+		say(p->host, "no alert is pending or firing");
 	}
 	return alert;
 }
@@ -66,188 +72,213 @@ static cJSON *alert_parameters(const cJSON *alert)
 	return ctl_add_text(parameters, "instance", json_text(alert, "instance"));
 }
 
-static void acknowledge(struct view *view, struct host *host)
+static void done_silence(struct pressed *p, const char *text)
 {
-	const cJSON *alert = alert_of(view, host);
-	if (alert) {
-		host_act(host, "AckAlert", alert_parameters(alert), "acknowledged");
-	}
-}
-
-static void done_silence(struct view *view, struct host *host, const char *text)
-{
-	const cJSON *alert = alert_of(view, host);
+	const cJSON *alert = alert_of(p);
 	double seconds;
 	if (when_parse_span(text, &seconds) < 0 || seconds < 1) {
-		say(host, true, "invalid span; use 30min, 2h, 1d");
+		say(p->host, "invalid span; use 30min, 2h, 1d");
 	} else if (alert) {
 		cJSON *parameters = alert_parameters(alert);
 		cJSON_AddNumberToObject(parameters, "seconds", seconds);
-		host_act(host, "SilenceAlert", parameters, "silenced");
+		host_act(p->host, "SilenceAlert", parameters, "silenced");
 	}
 }
 
-static void ask(struct keyboard *keyboard, const char *label,
-	void (*done)(struct view *view, struct host *host, const char *text))
+/* The questions in the status line, and what is done with the answers. */
+static const struct prompt {
+	const char *label;
+	void (*done)(struct pressed *p, const char *text);
+} prompts[] = {
+	[ASK_FILTER] = {"filter", done_filter},
+	[ASK_MARK] = {"mark", done_mark},
+	[ASK_TIME] = {"time", done_time},
+	[ASK_SILENCE] = {"silence for", done_silence},
+};
+
+const char *keys_prompt(const struct keyboard *keyboard)
 {
-	keyboard->prompt = (struct prompt){.label = label, .done = done};
+	return keyboard->prompt ? keyboard->prompt->label : NULL;
 }
 
-static void edit(struct keyboard *keyboard, struct view *view, struct host *host, int key)
+static void edit(struct pressed *p, int key)
 {
-	struct prompt *prompt = &keyboard->prompt;
-	size_t length = strlen(prompt->text);
+	const struct prompt *prompt = p->keyboard->prompt;
+	char *text = p->keyboard->text;
+	size_t length = strlen(text);
 	if (key == '\n' || key == '\r' || key == KEY_ENTER) {
-		text_clean(prompt->text, view->canvas.style.utf8);
-		prompt->label = NULL;
-		if (prompt->text[0] != '\0' || prompt->done == done_filter) {
-			prompt->done(view, host, prompt->text);
+		text_clean(text, p->view->canvas.style.utf8);
+		p->keyboard->prompt = NULL;
+		if (text[0] != '\0' || prompt->done == done_filter) {
+			prompt->done(p, text);
 		}
 	} else if (key == KEY_ESCAPE) {
-		prompt->label = NULL;
+		p->keyboard->prompt = NULL;
 	} else if (key == KEY_BACKSPACE || key == 127 || key == '\b') {
-		const char *at = prompt->text, *last = at;
+		const char *at = text, *last = at;
 		while (*at != '\0') {
 			last = at;
 			text_decode(&at);
 		}
-		prompt->text[last - prompt->text] = '\0';
-	} else if (key >= ' ' && key <= 0xff && length + 1 < sizeof(prompt->text)) {
-		prompt->text[length] = (char)key;
+		text[last - text] = '\0';
+	} else if (key >= ' ' && key <= 0xff && length + 1 < PROMPT_SIZE) {
+		text[length] = (char)key;
+		text[length + 1] = '\0';
 	}
 }
 
-static void scroll_history(struct host *host, double seconds)
+static void scroll_history(struct pressed *p, int seconds)
 {
+	struct host *host = p->host;
 	int64_t from_us = host->wanted_us > 0 ? host->wanted_us : host->live.now_us;
-	host_go(host, from_us + (int64_t)(seconds * 1e6));
+	host_go(host, from_us + seconds * INT64_C(1000000));
 }
 
-/* Keys that move the cursor, in lines; 0: another key. */
-static int step_of(int key, const struct cursor *cursor)
+static void go_live(struct pressed *p, int unused)
 {
-	switch (key) {
-	case 'j':
-	case KEY_DOWN:
-		return 1;
-	case 'k':
-	case KEY_UP:
-		return -1;
-	case KEY_NPAGE:
-		return PAGE;
-	case KEY_PPAGE:
-		return -PAGE;
-	case 'g':
-	case KEY_HOME:
-		return -cursor->count;
-	case 'G':
-		return cursor->count;
-	default:
-		return 0;
+	(void)unused;
+	p->keyboard->paused = false;
+	host_go(p->host, 0);
+}
+
+static void go_tab(struct pressed *p, int tab)
+{
+	p->view->tab = (enum tab)tab;
+}
+
+static void step_tab(struct pressed *p, int step)
+{
+	p->view->tab = (enum tab)(((int)p->view->tab + step) % TABS);
+}
+
+static void select_by(struct pressed *p, int lines)
+{
+	p->view->cursors[p->view->tab].selected += lines;
+}
+
+static void sort(struct pressed *p, int step)
+{
+	p->view->cursors[p->view->tab].sort += step;
+}
+
+static void ask(struct pressed *p, int prompt)
+{
+	p->keyboard->prompt = &prompts[prompt];
+	p->keyboard->text[0] = '\0';
+}
+
+static void clear_filter(struct pressed *p, int unused)
+{
+	(void)unused;
+	p->view->filter[0] = '\0';
+}
+
+static void record(struct pressed *p, int unused)
+{
+	(void)unused;
+	host_act(p->host, "RecordNow", ctl_parameters("label", "top"), "recording");
+}
+
+static void acknowledge(struct pressed *p, int unused)
+{
+	const cJSON *alert = alert_of(p);
+	(void)unused;
+	if (alert) {
+		host_act(p->host, "AckAlert", alert_parameters(alert), "acknowledged");
 	}
 }
 
-/* Seconds that a key goes in history; 0: another key. */
-static double seconds_of(int key)
+static void set(struct pressed *p, int what)
 {
-	switch (key) {
-	case '[':
-	case KEY_LEFT:
-		return -10;
-	case ']':
-	case KEY_RIGHT:
-		return 10;
-	case '<':
-	case '{':
-		return -60;
-	case '>':
-	case '}':
-		return 60;
-	default:
-		return 0;
-	}
-}
-
-static void do_other(struct keyboard *keyboard, struct view *view, struct host *host, int key)
-{
-	switch (key) {
-	case 'q':
-	case 'Q':
-		keyboard->quit = true;
-		break;
-	case '?':
-	case KEY_F(1):
-		view->help = true;
-		break;
-	case '\t':
-		view->tab = (enum tab)((view->tab + 1) % TABS);
-		break;
-	case KEY_BTAB:
-		view->tab = (enum tab)((view->tab + TABS - 1) % TABS);
-		break;
-	case 's':
-		view->cursors[view->tab].sort++;
-		break;
-	case ' ':
+	struct keyboard *keyboard = p->keyboard;
+	switch (what) {
+	case SET_PAUSE:
 		keyboard->paused = !keyboard->paused;
 		break;
-	case KEY_END:
-		keyboard->paused = false;
-		host_go(host, 0);
-		break;
-	case 'h':
+	case SET_HOST:
 		keyboard->next_host = true;
 		break;
-	case '\n':
-	case '\r':
-	case KEY_ENTER:
-		view->detail = !view->detail && view->selected;
+	case SET_HELP:
+		p->view->help = true;
 		break;
-	case KEY_ESCAPE:
-		view->detail = false;
-		view->filter[0] = '\0';
-		break;
-	case '/':
-		ask(keyboard, "filter", done_filter);
-		break;
-	case 't':
-		ask(keyboard, "time", done_time);
-		break;
-	case 'm':
-		ask(keyboard, "mark", done_mark);
-		break;
-	case 'z':
-		ask(keyboard, "silence for", done_silence);
-		break;
-	case 'a':
-		acknowledge(view, host);
-		break;
-	case 'r':
-		host_act(host, "RecordNow", ctl_parameters("label", "top"), "recording");
-		break;
-	default:
+	case SET_QUIT:
+		keyboard->quit = true;
 		break;
 	}
 }
+
+/* What keys do, with an argument for each; the texts are the help. */
+static const struct key {
+	const char *name, *help;
+	void (*act)(struct pressed *p, int argument);
+	struct {
+		int code, argument;
+	} codes[9];
+} keys[] = {
+	{"1 to 5, Tab", "overview, sensors, apps, processes, events", go_tab,
+		{{'1', 0}, {'2', 1}, {'3', 2}, {'4', 3}, {'5', 4}}},
+	{NULL, NULL, step_tab, {{'\t', 1}, {KEY_BTAB, TABS - 1}}},
+	{"arrows, j k", "select; Page Up and Down, g G: first, last", select_by,
+		{{'j', 1}, {KEY_DOWN, 1}, {'k', -1}, {KEY_UP, -1}, {KEY_NPAGE, PAGE},
+			{KEY_PPAGE, -PAGE}, {'g', -ALL}, {KEY_HOME, -ALL}, {'G', ALL}}},
+	{"s", "sort by the next column", sort, {{'s', 1}}},
+	{"/", "filter: lines that contain a text; empty, Esc: all", ask, {{'/', ASK_FILTER}}},
+	{NULL, NULL, clear_filter, {{KEY_ESCAPE, 0}}},
+	{"space", "pause", set, {{' ', SET_PAUSE}}},
+	{"[ ]  < >", "back and forward in history: 10 s, 1 min; Left, Right", scroll_history,
+		{{'[', -10}, {KEY_LEFT, -10}, {']', 10}, {KEY_RIGHT, 10}, {'<', -60}, {'{', -60},
+			{'>', 60}, {'}', 60}}},
+	{"t", "go to a time: 14:03, 5min (ago)", ask, {{'t', ASK_TIME}}},
+	{"End", "back to now", go_live, {{KEY_END, 0}}},
+	{"m", "mark this moment on the timeline", ask, {{'m', ASK_MARK}}},
+	{"r", "record now: the last seconds and the next", record, {{'r', 0}}},
+	{"a", "acknowledge the alert", acknowledge, {{'a', 0}}},
+	{"z", "silence the alert's notifications for a while", ask, {{'z', ASK_SILENCE}}},
+	{"h", "the next host", set, {{'h', SET_HOST}}},
+	{"q", "quit", set, {{'q', SET_QUIT}, {'Q', SET_QUIT}}},
+	{NULL, NULL, set, {{'?', SET_HELP}, {KEY_F(1), SET_HELP}}},
+};
 
 void keys_press(struct keyboard *keyboard, struct view *view, struct host *host, int key)
 {
-	struct cursor *cursor = &view->cursors[view->tab];
-	int step = step_of(key, cursor);
-	double seconds = seconds_of(key);
+	struct pressed pressed = {keyboard, view, host};
 	host->message[0] = '\0';
-	if (keyboard->prompt.label) {
-		edit(keyboard, view, host, key);
-	} else if (view->help) {
+	if (keyboard->prompt) {
+		edit(&pressed, key);
+		return;
+	}
+	if (view->help) {
 		view->help = false;
-	} else if (key >= '1' && key < '1' + TABS) {
-		view->tab = (enum tab)(key - '1');
-		view->detail = false;
-	} else if (step != 0) {
-		cursor->selected += step;
-	} else if (seconds < 0 || seconds > 0) {
-		scroll_history(host, seconds);
-	} else {
-		do_other(keyboard, view, host, key);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		for (size_t j = 0; j < sizeof(keys[i].codes) / sizeof(keys[i].codes[0]); j++) {
+			if (keys[i].codes[j].code == key && key != 0) {
+				keys[i].act(&pressed, keys[i].codes[j].argument);
+				return;
+			}
+		}
+	}
+}
+
+void keys_help(const struct view *view, struct box area)
+{
+	int count = 0, line = 0;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		count += keys[i].name != NULL;
+	}
+	int width = area.width < HELP_WIDTH ? area.width - 2 : HELP_WIDTH;
+	int height = area.height < count + 2 ? area.height : count + 2;
+	struct box box = {area.y + (area.height - height) / 2, area.x + (area.width - width) / 2,
+		height, width};
+	canvas_fill(&view->canvas, box, TONE_NONE);
+	struct box inside = canvas_frame(&view->canvas, box, "keys (any key: close)");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && line < inside.height; i++) {
+		if (keys[i].name) {
+			int y = inside.y + line++;
+			canvas_text(&view->canvas, y, inside.x, 14, TONE_BOLD, keys[i].name);
+			canvas_text(&view->canvas, y, inside.x + 14, inside.width - 14, TONE_NONE,
+				keys[i].help);
+		}
 	}
 }

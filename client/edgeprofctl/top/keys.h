@@ -6,16 +6,14 @@
 
 enum { PROMPT_SIZE = 96 };
 
-/* A question in the status line; label NULL: none. */
-struct prompt {
-	const char *label;
-	char text[PROMPT_SIZE];
-	void (*done)(struct view *view, struct host *host, const char *text);
-};
-
-/* False: quit. */
 struct keyboard {
-	struct prompt prompt;
+	const struct prompt *prompt; /* a question in the status line; NULL: none */
+	char text[PROMPT_SIZE];	     /* its answer so far */
 	bool paused, quit, next_host;
 };
+
 void keys_press(struct keyboard *keyboard, struct view *view, struct host *host, int key);
+/* The question, NULL: none. */
+const char *keys_prompt(const struct keyboard *keyboard);
+/* Draws the list of keys. */
+void keys_help(const struct view *view, struct box area);

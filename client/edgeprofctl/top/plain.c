@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plain.c: prints headline, apps, alerts, stages and sensors each interval. With JSON it is a plain
- * subscription: one reply a line. */
+/* plain.c: prints the device, apps, alerts, stages and sensors each interval. With JSON it is a
+ * plain subscription: one reply a line. */
 #include "client/edgeprofctl/top/plain.h"
 
 #include <errno.h>
@@ -9,84 +9,43 @@
 #include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
-#include "client/edgeprofctl/template.h"
-#include "client/edgeprofctl/term/text.h"
+#include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/name.h"
 
-/* Without a glob: what a person looks at first, in this order; apps, stages and the daemon have
- * their own place. */
-static const char *const interesting[] = {"temperature/*", "throttle/*", "power/*", "gpu/*",
-	"cpu/*", "cpu/*/frequency", "memory/available", "memory/used*", "swap/used",
-	"pressure/*/some", "fan/*", "process/*/rss", "process/*/cpu"};
-
-/* A metric that is absent on this machine has no row; one that cannot be read has one. */
-static bool is_there(const cJSON *metric)
+/* Without a glob: what a person looks at first. A metric that is absent on this machine has no row;
+ * one that cannot be read has one. */
+static bool is_interesting(const cJSON *metric, const char *unused)
 {
+	static const char *const globs[] = {"temperature/*", "throttle/*", "power/*", "gpu/*",
+		"cpu/*", "cpu/*/frequency", "memory/available", "memory/used*", "swap/used",
+		"pressure/*/some", "fan/*", "process/*/rss", "process/*/cpu"};
 	const char *state = json_word(metric, "state");
-	return !isnan(json_number(metric, "value")) || strcmp(state, "error") == 0 ||
-	       strcmp(state, "stale") == 0;
-}
-
-/* Leaves the interesting metrics, sorted by importance. */
-static void arrange(cJSON *reply)
-{
-	cJSON *all = cJSON_DetachItemFromObjectCaseSensitive(reply, "metrics");
-	cJSON *sorted = cJSON_AddArrayToObject(reply, "metrics");
-	for (size_t i = 0; i < sizeof(interesting) / sizeof(interesting[0]); i++) {
-		cJSON *next, *metric = cJSON_IsArray(all) ? all->child : NULL;
-		for (; metric; metric = next) {
-			next = metric->next;
-			if (is_there(metric) &&
-				proto_glob_match(interesting[i], json_word(metric, "name"))) {
-				cJSON_DetachItemViaPointer(all, metric);
-				cJSON_AddItemToArray(sorted, metric);
-			}
+	bool there = !isnan(json_number(metric, "value")) || strcmp(state, "error") == 0 ||
+		     strcmp(state, "stale") == 0;
+	(void)unused;
+	for (size_t i = 0; there && i < sizeof(globs) / sizeof(globs[0]); i++) {
+		if (proto_glob_match(globs[i], json_word(metric, "name"))) {
+			return true;
 		}
 	}
-	cJSON_Delete(all);
+	return false;
 }
 
-/* Copies the values of metrics that the headline shows into the status. */
-static void add_metrics(cJSON *status, const cJSON *reply)
+static void show_device(struct ctl *ctl, const cJSON *status)
 {
-	static const char *const shown[][2] = {{"throttle/active", "throttled"},
-		{"power/total", "power"}, {"gpu/utilization", "gpu"}};
-	const cJSON *metric = json_first(reply, "metrics");
-	for (; metric; metric = metric->next) {
-		for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
-			if (strcmp(json_word(metric, "name"), shown[i][0]) == 0) {
-				json_add_number(status, shown[i][1], json_number(metric, "value"));
-			}
-		}
-	}
-	json_add_number(status, "sources_known",
-		(double)json_integer(status, "sources_ok") + json_count(status, "sources_bad"));
-}
-
-/* A line of texts in the order of their importance: those that do not fit are skipped. */
-static void show_line(struct ctl *ctl, const cJSON *status)
-{
-	static const char *const parts[] = {"{~bold}{hostname}", "[{temperature_celsius:celsius}]",
-		"[{throttled:is}[{?throttled}{~bad}throttling|not throttled]]",
-		"[{power:milliwatts}]", "[GPU {gpu:percent}]", "[CPU {cpu_percent:percent}]",
-		"[memory {memory_percent:percent}]", "{time_us:time}",
-		"[{?sources_bad}{~warn}{sources_bad} of {sources_known:0} sources failing]"};
-	const struct style *style = &ctl->style;
-	size_t used = 0;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		char bytes[256];
-		struct text text = TEXT_IN(bytes);
-		template_add(&text, parts[i], status, style->utf8);
-		enum tone tone = style_take(bytes, TONE_NONE);
-		size_t gap = used > 0 ? 2 : 0, width = text_width(bytes);
-		if (width > 0 && (style->width == 0 || used + gap + width <= style->width)) {
-			used += gap + width;
-			fprintf(ctl->output.stream, "%*s%s%s%s", (int)gap, "",
-				style_on(style, tone), bytes, style_off(style, tone));
-		}
-	}
-	fputc('\n', ctl->output.stream);
+	static const struct field fields[] = {
+		{"HOST", FIELD_LONG, "{~bold}{hostname}"},
+		{"TEMP", FIELD_NUMBER, "{temperature_celsius:celsius}"},
+		{"CPU", FIELD_NUMBER, "{cpu_percent:percent}"},
+		{"MEMORY", FIELD_NUMBER, "{memory_percent:percent}"},
+		{"TIME", FIELD_TEXT, "{time_us:time}"},
+		{"SOURCES", FIELD_TEXT, "[{?sources_bad}{~warn}{sources_bad} failing|ok]"},
+	};
+	struct listing listing;
+	listing_begin(&listing, ctl, fields, sizeof(fields) / sizeof(fields[0]));
+	listing_add(&listing, status);
+	listing_end(&listing);
 }
 
 static void show_sensors(struct ctl *ctl, const cJSON *reply)
@@ -108,10 +67,9 @@ static void show_picture(struct ctl *ctl, cJSON *reply[PARTS])
 		{PART_STAGES, "stages", show_stages},
 		{PART_METRICS, "metrics", show_sensors},
 	};
-	add_metrics(reply[PART_STATUS], reply[PART_METRICS]);
-	show_line(ctl, reply[PART_STATUS]);
+	show_device(ctl, reply[PART_STATUS]);
 	if (ctl->word_count == 0) {
-		arrange(reply[PART_METRICS]);
+		listing_narrow(reply[PART_METRICS], "metrics", is_interesting, NULL);
 	}
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		if (json_count(reply[order[i].part], order[i].member) > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sensors.c: makes lines of a picture out of metrics: groups in a fixed order, names without what
- * the group says already, and scales that end at the limits of the alert rules. */
+/* sensors.c: makes lines of a picture out of metrics: in a fixed order, with short names, and
+ * scales that end at the limits of the alert rules. */
 #include "client/edgeprofctl/top/sensors.h"
 
 #include <math.h>
@@ -13,34 +13,33 @@
 #include "proto/name.h"
 #include "proto/text.h"
 
-/* A metric belongs to the first line that it matches. %s of its name is what the glob's wildcard
- * stands for; short_name: where the group is not written in front of it. */
+/* A metric belongs to the first line that it matches; %s is what the wildcard stands for. */
 static const struct {
-	const char *group, *glob, *name, *short_name;
+	const char *glob, *name;
 	int rank; /* 1 to 3: where space is short, the lowest are shown; 0: never */
 } groups[] = {
-	{"temperature", "temperature/max", "hottest", "hottest", 1},
-	{"temperature", "temperature/*", "%s", "%s", 3},
-	{"power", "power/total", "total", "power", 1},
-	{"power", "budget/power", "of budget", "power budget", 2},
-	{"power", "power/*", "%s", "%s", 3},
-	{"cpu", "cpu/utilization", "all cores", "cpu", 1},
-	{"cpu", "cpu/*/utilization", "core %s", "core %s", 3},
-	{"cpu", "cpu/load1", "load", "load", 2},
-	{"gpu", "gpu/utilization", "gpu", "gpu", 1},
-	{"gpu", "emc/utilization", "emc", "emc", 1},
-	{"gpu", "engine/*/utilization", "%s", "%s", 3},
-	{"memory", "memory/used_percent", "memory", "memory", 1},
-	{"memory", "swap/used", "swap", "swap", 2},
-	{"pressure", "pressure/*/some", "%s", "%s pressure", 3},
-	{"fan", "fan/*", "%s", "fan %s", 2},
-	{"fan", "fan_duty/*", "%s", "%s duty", 0},
-	{"cooling", "cooling/*", "%s", "%s", 0},
-	{"clocks", "cpu/*/frequency", "core %s", "core %s clock", 0},
-	{"clocks", "gpu/frequency", "gpu", "gpu clock", 0},
-	{"clocks", "clock/*", "%s", "%s clock", 0},
-	{"voltage", "voltage/*", "%s", "%s", 0},
-	{"limits", "power_limit/*", "%s", "%s limit", 0},
+	{"temperature/max", "hottest", 1},
+	{"temperature/*", "%s", 3},
+	{"power/total", "power", 1},
+	{"budget/power", "power budget", 2},
+	{"power/*", "%s power", 3},
+	{"cpu/utilization", "cpu", 1},
+	{"cpu/*/utilization", "core %s", 3},
+	{"cpu/load1", "load", 2},
+	{"gpu/utilization", "gpu", 1},
+	{"emc/utilization", "emc", 1},
+	{"engine/*/utilization", "%s", 3},
+	{"memory/used_percent", "memory", 1},
+	{"swap/used", "swap", 2},
+	{"pressure/*/some", "%s pressure", 3},
+	{"fan/*", "fan %s", 2},
+	{"fan_duty/*", "%s duty", 0},
+	{"cooling/*", "cooling %s", 0},
+	{"cpu/*/frequency", "core %s clock", 0},
+	{"gpu/frequency", "gpu clock", 0},
+	{"clock/*", "%s clock", 0},
+	{"voltage/*", "%s voltage", 0},
+	{"power_limit/*", "%s limit", 0},
 };
 
 /* What the note of a metric shows: the metric of the same instance, in front of it a word. */
@@ -72,15 +71,6 @@ static void fill_in(char *ret, size_t size, const char *pattern, const char *wit
 		at ? with : "", at ? at + 2 : "");
 }
 
-static void name_sensor(struct sensor *sensor, size_t group)
-{
-	char instance[PROTO_PATH_SIZE] = "";
-	const char *glob = groups[group].glob;
-	proto_glob_instance(glob, sensor->ring->name, instance, sizeof(instance));
-	fill_in(sensor->name, sizeof(sensor->name), groups[group].name, instance);
-	fill_in(sensor->short_name, sizeof(sensor->short_name), groups[group].short_name, instance);
-}
-
 /* A metric that this machine does not have is skipped, one that cannot be read is listed. */
 static bool is_shown(const struct view *view, const struct ring *ring, bool all)
 {
@@ -107,9 +97,11 @@ static size_t add_group(
 			had = sensors[j].ring == ring;
 		}
 		if (!had && count < SENSORS_MAX) {
-			sensors[count] = (struct sensor){
-				groups[group].group, ring, groups[group].rank, "", ""};
-			name_sensor(&sensors[count++], group);
+			struct sensor *sensor = &sensors[count++];
+			char instance[PROTO_PATH_SIZE] = "";
+			proto_glob_instance(glob, ring->name, instance, sizeof(instance));
+			*sensor = (struct sensor){.ring = ring, .rank = groups[group].rank};
+			fill_in(sensor->name, sizeof(sensor->name), groups[group].name, instance);
 		}
 	}
 	qsort(sensors + begin, count - begin, sizeof(*sensors), compare_sensors);
@@ -214,19 +206,16 @@ void sensor_note(const struct view *view, const struct ring *ring, char *ret, si
 		return;
 	}
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
-		char instance[PROTO_PATH_SIZE], other[PROTO_PATH_SIZE];
-		if (!proto_glob_match(notes[i].glob, ring->name) ||
-			proto_glob_instance(notes[i].glob, ring->name, instance, sizeof(instance)) <
-				0) {
+		char instance[PROTO_PATH_SIZE], other[PROTO_PATH_SIZE], value[64];
+		if (proto_glob_instance(notes[i].glob, ring->name, instance, sizeof(instance)) <
+			0) {
 			continue;
 		}
 		fill_in(other, sizeof(other), notes[i].other, instance);
 		const struct ring *found = rings_find(&view->model->rings, other);
-		if (found && isfinite(ring_value(found))) {
-			struct text text = text_in(ret, size);
-			char value[64];
+		if (isfinite(ring_value(found))) {
 			sensor_value(view, found, value, sizeof(value));
-			text_add(&text, "%s%s", notes[i].word, value);
+			snprintf(ret, size, "%s%s", notes[i].word, value);
 		}
 		return;
 	}
@@ -234,20 +223,20 @@ void sensor_note(const struct view *view, const struct ring *ring, char *ret, si
 
 struct minute {
 	const struct ring *ring;
-	int64_t until_us, span_us;
+	int64_t until_us;
 };
 
 static double minute_value(const void *ctx, int column, int columns)
 {
 	const struct minute *minute = ctx;
-	return ring_at(minute->ring,
-		minute->until_us - minute->span_us * (columns - 1 - column) / columns);
+	int64_t before_us = (int64_t)RING_SPAN_US * (columns - 1 - column) / columns;
+	return ring_at(minute->ring, minute->until_us - before_us);
 }
 
-void sensor_graph(const struct view *view, struct box box, const struct ring *ring, int64_t span_us,
-	const struct scale *scale)
+void sensor_graph(
+	const struct view *view, struct box box, const struct ring *ring, const struct scale *scale)
 {
-	struct minute minute = {ring, view->model->now_us, span_us};
+	struct minute minute = {ring, view->model->now_us};
 	struct graph graph = {minute_value, &minute, scale->low, scale->high, scale->warning,
 		scale->critical, INK_GRAPH};
 	canvas_graph(&view->canvas, box, &graph);

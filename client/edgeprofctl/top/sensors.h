@@ -7,11 +7,9 @@
 enum { SENSORS_MAX = 256, SENSOR_NAME = 64 };
 
 struct sensor {
-	const char *group;
 	const struct ring *ring;
-	int rank;		      /* the most important ones have 1 */
-	char name[SENSOR_NAME];	      /* within its group */
-	char short_name[SENSOR_NAME]; /* without its group */
+	int rank; /* the most important ones have 1 */
+	char name[SENSOR_NAME];
 };
 
 /* Those that the filter wants, in groups: at most `height`, the most important ones; or all, also
@@ -32,6 +30,6 @@ void sensor_value(const struct view *view, const struct ring *ring, char *ret, s
 /* A further fact about the sensor, or "". */
 void sensor_note(const struct view *view, const struct ring *ring, char *ret, size_t size);
 
-/* Draws the last span_us of the metric. */
-void sensor_graph(const struct view *view, struct box box, const struct ring *ring, int64_t span_us,
+/* Draws the last minute of the metric. */
+void sensor_graph(const struct view *view, struct box box, const struct ring *ring,
 	const struct scale *scale);

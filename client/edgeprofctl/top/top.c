@@ -78,33 +78,34 @@ static int make_note(const struct top *top, char *ret, size_t size)
 static void draw_status(const struct top *top)
 {
 	const struct canvas *canvas = &top->view.canvas;
-	const struct prompt *prompt = &top->keyboard.prompt;
 	const struct host *host = &top->hosts[top->active];
-	int y = canvas->height - 1, width = canvas->width - 2;
-	const char *reason = json_text(top->view.selected, "reason");
+	const char *reason = json_word(top->view.selected, "reason");
+	const char *prompt = keys_prompt(&top->keyboard);
 	char text[512];
-	if (prompt->label) {
-		snprintf(text, sizeof(text), "%s: %s_", prompt->label, prompt->text);
-		text_clean(text, canvas->style.utf8);
-		canvas_text(canvas, y, 1, width, TONE_BOLD, text);
+	int ink = TONE_WARN;
+	if (prompt) {
+		ink = TONE_BOLD;
+		snprintf(text, sizeof(text), "%s: %s_", prompt, top->keyboard.text);
 	} else if (host->message[0] != '\0') {
-		canvas_text(
-			canvas, y, 1, width, host->failed ? TONE_BAD : TONE_GOOD, host->message);
+		ink = host->failed ? TONE_BAD : TONE_GOOD;
+		snprintf(text, sizeof(text), "%s", host->message);
 	} else if (host->lost) {
+		ink = TONE_BAD;
 		snprintf(text, sizeof(text), "%s; retrying", host->feed.ctl.failure);
-		canvas_text(canvas, y, 1, width, TONE_BAD, text);
 	} else if (host_is_past(host) && host->past.rings.count == 0) {
-		canvas_text(canvas, y, 1, width, TONE_WARN, "history has nothing of this moment");
-	} else if (reason && reason[0] != '\0') {
-		canvas_text(canvas, y, 1, width, TONE_DIM, reason);
-	} else if (top->view.filter[0] != '\0') {
+		snprintf(text, sizeof(text), "history has nothing of this moment");
+	} else if (reason[0] == '\0' && top->view.filter[0] != '\0') {
 		snprintf(text, sizeof(text), "filter: %s (Esc: all)", top->view.filter);
-		canvas_text(canvas, y, 1, width, TONE_WARN, text);
 	} else {
-		canvas_text(canvas, y, 1, width, TONE_DIM,
-			"? help  q quit  Tab view  / filter  [ ] history  space pause  m mark  "
-			"r record  a acknowledge  z silence");
+		ink = TONE_DIM;
+		snprintf(text, sizeof(text), "%s",
+			reason[0] != '\0' ? reason
+					  : "? help  q quit  Tab view  / filter  [ ] history  "
+					    "space pause  m mark  r record  a acknowledge  "
+					    "z silence");
 	}
+	text_clean(text, canvas->style.utf8);
+	canvas_text(canvas, canvas->height - 1, 1, canvas->width - 2, ink, text);
 }
 
 /* A line with each host next to the others. */
@@ -140,13 +141,12 @@ static void draw(struct top *top)
 	int first = top->host_count > 1 ? 3 : 2;
 	struct box area = {first, 0, canvas->height - first - 1, canvas->width};
 	view->selected = NULL;
-	view->ring = NULL;
-	canvas_begin(canvas);
+	erase();
 	if (canvas->width < SCREEN_WIDTH_MIN || canvas->height < SCREEN_HEIGHT_MIN) {
 		snprintf(note, sizeof(note), "top needs a terminal of %dx%d; this is %dx%d",
 			SCREEN_WIDTH_MIN, SCREEN_HEIGHT_MIN, canvas->width, canvas->height);
 		canvas_text(canvas, 0, 0, canvas->width, TONE_NONE, note);
-		canvas_end(canvas);
+		refresh();
 		return;
 	}
 	view->model = host_model(host);
@@ -156,18 +156,15 @@ static void draw(struct top *top)
 	if (view->model->now_us > 0) {
 		draw_tab(view, area);
 	}
-	if (view->detail) {
-		draw_detail(view, area);
-	}
 	if (view->help) {
-		draw_help(view, area);
+		keys_help(view, area);
 	}
 	canvas->dimmed = false;
 	if (top->host_count > 1) {
 		draw_hosts(top, 2);
 	}
 	draw_status(top);
-	canvas_end(canvas);
+	refresh();
 }
 
 /* Waits for what comes first. True: draw. */

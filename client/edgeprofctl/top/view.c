@@ -2,15 +2,17 @@
 /* view.c: filters, sorts and scrolls the lists of the picture, and draws them as tables. */
 #include "client/edgeprofctl/top/view.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/template.h"
+#include "client/edgeprofctl/term/text.h"
 #include "proto/name.h"
+#include "proto/text.h"
 
-enum { FIRST_MIN = 12, GAP = 2 };
+enum { REST_MIN = 12, GAP = 2 };
 
 bool view_wants(const struct view *view, const cJSON *object)
 {
@@ -46,33 +48,25 @@ void cursor_fit(struct cursor *cursor, int count, int height)
 	cursor->offset = cursor->offset > most ? most : cursor->offset;
 }
 
-struct order {
-	char member[64];
-	bool down;
-};
-
-/* "a.b" is the member b of the member a. */
-static const cJSON *member_of(const cJSON *row, const char *path)
+/* The member by its name, to which a '-' may be appended; "frame.fps" is in another object. */
+static const cJSON *member_of(const cJSON *row, const char *by)
 {
-	char first[64];
-	size_t length = strcspn(path, ".");
-	if (path[length] == '\0') {
-		return json_get(row, path);
-	}
-	memcpy(first, path, length);
-	first[length] = '\0';
-	return json_get(json_get(row, first), path + length + 1);
+	char name[64];
+	bool inner = text_starts_with(by, "frame.");
+	by += inner ? sizeof("frame.") - 1 : 0;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(by, "-"), by);
+	return json_get(inner ? json_get(row, "frame") : row, name);
 }
 
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
-	const struct order *order = ctx;
-	const cJSON *x = member_of(*(const cJSON *const *)a, order->member);
-	const cJSON *y = member_of(*(const cJSON *const *)b, order->member);
+	const char *by = ctx;
+	const cJSON *x = member_of(*(const cJSON *const *)a, by);
+	const cJSON *y = member_of(*(const cJSON *const *)b, by);
 	if (!x || !y) {
 		return !x - !y; /* unknown numbers are last */
 	}
-	int way = order->down ? -1 : 1;
+	int way = text_ends_with(by, "-") ? -1 : 1;
 	if (cJSON_IsString(x) && cJSON_IsString(y)) {
 		return way * strcmp(x->valuestring, y->valuestring);
 	}
@@ -90,48 +84,35 @@ size_t view_rows(const struct view *view, enum part part, const char *const *sor
 			ret[count++] = row;
 		}
 	}
-	while (sorts && sorts[orders]) {
+	while (sorts[orders]) {
 		orders++;
 	}
-	const char *by = orders > 0 ? sorts[sort % orders] : "";
-	struct order order = {.down = by[0] != '\0' && by[strlen(by) - 1] == '-'};
-	if (by[0] != '\0' && strlen(by) < sizeof(order.member)) {
-		memcpy(order.member, by, strlen(by) - order.down);
-		qsort_r(ret, count, sizeof(*ret), compare_rows, &order);
+	const char *by = sorts[sort % orders];
+	if (by[0] != '\0') {
+		qsort_r(ret, count, sizeof(*ret), compare_rows, (void *)by);
 	}
 	return count;
 }
 
-/* How many columns fit, and the width of the first. */
-static size_t fit_columns(
-	const struct grid_column *columns, size_t count, int width, int *ret_first)
-{
-	int used = 0;
-	size_t fit = 1;
-	for (; fit < count && used + GAP + abs(columns[fit].width) + FIRST_MIN <= width; fit++) {
-		used += GAP + abs(columns[fit].width);
-	}
-	*ret_first = width - used;
-	return fit;
-}
-
+/* Draws a row, NULL: the titles. The column without a width has what the others leave. */
 static void draw_row(const struct view *view, int y, struct box box,
-	const struct grid_column *columns, size_t fit, int first, const cJSON *row)
+	const struct grid_column *columns, size_t count, int rest, const cJSON *row)
 {
 	int x = box.x;
-	for (size_t i = 0; i < fit; i++) {
-		int width = i == 0 ? first : abs(columns[i].width);
+	for (size_t i = 0; i < count; i++) {
+		int width = columns[i].width == 0 ? rest : abs(columns[i].width);
 		char bytes[512];
 		struct text text = TEXT_IN(bytes);
 		if (row) {
 			template_add(&text, columns[i].template, row, view->canvas.style.utf8);
-		}
-		const char *shown = row ? bytes : columns[i].title;
-		int ink = row ? (strcmp(shown, "-") == 0 ? TONE_DIM : TONE_NONE) : TONE_DIM;
-		if (columns[i].width < 0) {
-			canvas_right(&view->canvas, y, x, width, ink, shown);
 		} else {
-			canvas_text(&view->canvas, y, x, width, ink, shown);
+			text_add(&text, "%s", columns[i].title);
+		}
+		int ink = !row || strcmp(bytes, "-") == 0 ? TONE_DIM : TONE_NONE;
+		if (columns[i].width < 0) {
+			canvas_right(&view->canvas, y, x, width, ink, bytes);
+		} else {
+			canvas_text(&view->canvas, y, x, width, ink, bytes);
 		}
 		x += width + GAP;
 	}
@@ -141,22 +122,52 @@ void grid_draw(struct view *view, struct box box, const struct grid_column *colu
 	const cJSON *const *rows, size_t row_count, struct cursor *cursor)
 {
 	struct cursor still = {0};
-	int first, header = box.height > 2;
-	size_t fit = fit_columns(columns, count, box.width, &first);
+	int rest = box.width, header = box.height > 1;
+	size_t fit = 0;
+	for (; fit < count; fit++) {
+		int more = columns[fit].width == 0 ? 0 : GAP + abs(columns[fit].width);
+		if (rest - more < REST_MIN) {
+			break;
+		}
+		rest -= more;
+	}
 	struct cursor *at = cursor ? cursor : &still;
 	cursor_fit(at, (int)row_count, box.height - header);
 	if (header) {
-		draw_row(view, box.y, box, columns, fit, first, NULL);
+		draw_row(view, box.y, box, columns, fit, rest, NULL);
 	}
-	for (int line = 0; line < box.height - header; line++) {
-		int index = at->offset + line, y = box.y + header + line;
+	for (int line = header; line < box.height; line++) {
+		int index = at->offset + line - header, y = box.y + line;
 		if (index >= (int)row_count) {
 			break;
 		}
-		draw_row(view, y, box, columns, fit, first, rows[index]);
+		draw_row(view, y, box, columns, fit, rest, rows[index]);
 		if (cursor && index == at->selected) {
 			view->selected = rows[index];
 			canvas_select(&view->canvas, y, box.x - 1, box.width + 2);
 		}
+	}
+}
+
+void view_parts(const struct view *view, struct box box, bool dots, const char *const *templates,
+	size_t count, const cJSON *object)
+{
+	const struct canvas *canvas = &view->canvas;
+	const char *between = !dots ? "  " : canvas->style.utf8 ? " · " : " | ";
+	int used = 0, gap = 0;
+	for (size_t i = 0; i < count; i++) {
+		char bytes[256];
+		struct text text = TEXT_IN(bytes);
+		template_add(&text, templates[i], object, canvas->style.utf8);
+		enum tone tone = style_take(bytes, TONE_NONE);
+		int width = (int)text_width(bytes);
+		if (width == 0 || (used > 0 && used + gap + width > box.width)) {
+			continue;
+		}
+		canvas_text(canvas, box.y, box.x + used, gap, INK_TRACK, between);
+		width = width < box.width ? width : box.width;
+		canvas_text(canvas, box.y, box.x + used + gap, width, tone, bytes);
+		used += gap + width;
+		gap = (int)text_width(between);
 	}
 }

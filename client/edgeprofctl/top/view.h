@@ -18,10 +18,9 @@ struct view {
 	const struct model *model;
 	enum tab tab;
 	struct cursor cursors[TABS];
-	bool detail, help;
+	bool help;
 	char filter[64];
-	const cJSON *selected;	 /* what the cursor of the tab is on; NULL: nothing */
-	const struct ring *ring; /* of a sensor, its minute */
+	const cJSON *selected; /* what the cursor of the tab is on; NULL: nothing */
 };
 
 /* True when a text of the object contains the filter. */
@@ -36,8 +35,8 @@ enum { VIEW_ROWS = 512 };
 size_t view_rows(const struct view *view, enum part part, const char *const *sorts, int sort,
 	const cJSON *ret[VIEW_ROWS]);
 
-/* A table. The first column takes what the others leave; those that do not fit are dropped, the
- * last one first. */
+/* A table. The column of the width 0 takes what the others leave; those that do not fit are
+ * dropped, the last one first. */
 struct grid_column {
 	const char *title;
 	int width; /* negative: to the right */
@@ -45,3 +44,8 @@ struct grid_column {
 };
 void grid_draw(struct view *view, struct box box, const struct grid_column *columns, size_t count,
 	const cJSON *const *rows, size_t row_count, struct cursor *cursor);
+
+/* Draws templates next to each other that fit into the width, a dot between them if `dots`. The
+ * first ones are the most important. */
+void view_parts(const struct view *view, struct box box, bool dots, const char *const *templates,
+	size_t count, const cJSON *object);
