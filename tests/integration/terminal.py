@@ -109,7 +109,7 @@ class Screen:
         elif final == "m":
             self.colors |= {v for v in numbers if 30 <= v < 50 and v not in (39, 49)}
         elif final == "r":
-            self.scroll = (n - 1, (numbers + [self.rows])[1] - 1)
+            self.scroll = (n - 1, min((numbers + [self.rows])[1], self.rows) - 1)  # may be of an older size
             self.x = self.y = 0
         else:
             self.change(n, numbers[0], final)

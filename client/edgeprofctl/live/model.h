@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.h: holds what one picture shows: the daemon's latest replies, or what history has of a
- * moment in the same shape.
+ * moment in the same shape, and the metrics with their last minute.
  */
 #pragma once
 
@@ -10,7 +10,18 @@
 
 #include <cjson/cJSON.h>
 
-#include "client/edgeprofctl/live/rings.h"
+enum { RING_POINTS = 128, RING_SPAN_US = 60 * 1000 * 1000 };
+
+struct ring {
+	cJSON *metric;		  /* as in the reply; owned */
+	const char *name;	  /* in it */
+	int64_t seen_us, step_us; /* step of the history that it is from; else 0 */
+	unsigned count;
+	struct point {
+		int64_t time_us;
+		double value;
+	} points[RING_POINTS]; /* in order of time */
+};
 
 /* The first ones are replies with an array each. */
 enum part {
@@ -29,7 +40,8 @@ enum part {
 
 struct model {
 	cJSON *parts[PARTS];
-	struct rings rings;
+	struct ring **rings; /* the metrics */
+	size_t ring_count;
 	int64_t now_us; /* of the picture, on the daemon's clock; 0 = nothing yet */
 	int64_t next_serial;
 };
@@ -51,7 +63,14 @@ void model_join(struct model *model);
 const cJSON *model_first(const struct model *model, enum part part);
 cJSON *model_row(const struct model *model, enum part part, const char *member, const char *text);
 
+/* The metric of that name; NULL: none. */
 const struct ring *model_ring(const struct model *model, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* NAN when there is none. */
+double ring_value(const struct ring *ring);
+/* It has a value, or had one in the last minute. */
+bool ring_has_value(const struct ring *ring);
+/* The value at that moment: that of the point before it, unless it is too long ago. */
+double ring_at(const struct ring *ring, int64_t time_us);
 
 struct limits model_limits(const struct model *model, const char *metric);

@@ -191,8 +191,8 @@ void past_complete(struct model *past, const struct model *live)
 	}
 	add_part(past, PART_APPS, "apps");
 	add_part(past, PART_PROCESSES, "processes");
-	for (size_t i = 0; i < past->rings.count; i++) {
-		add_metric(past, live, past->rings.items[i]);
+	for (size_t i = 0; i < past->ring_count; i++) {
+		add_metric(past, live, past->rings[i]);
 	}
 	find_alerts(past);
 	cJSON *events = cJSON_GetObjectItemCaseSensitive(past->parts[PART_EVENTS], "events");

@@ -126,7 +126,6 @@ void canvas_suspend(struct canvas *canvas)
 	raise(SIGSTOP);
 	reset_prog_mode();
 	canvas_resize(canvas);
-	clearok(curscr, TRUE);
 }
 
 void canvas_resize(struct canvas *canvas)
@@ -135,6 +134,7 @@ void canvas_resize(struct canvas *canvas)
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
 		resizeterm(size.ws_row, size.ws_col);
 	}
+	clearok(curscr, TRUE); /* a terminal may have moved its lines */
 	getmaxyx(stdscr, canvas->height, canvas->width);
 }
 
@@ -261,53 +261,20 @@ void canvas_bar(const struct canvas *canvas, int y, int x, int width, double sha
 	repeat(canvas, y, x + full, width - full, utf8 ? "─" : ".");
 }
 
-void canvas_stack(const struct canvas *canvas, int y, int x, int width,
-	const struct part_of_bar *parts, size_t count, double full, int mark, int mark_ink)
+void canvas_graph(const struct canvas *canvas, struct box box, const struct scale *scale,
+	const double *values)
 {
-	double values[BAR_PARTS];
-	unsigned columns[BAR_PARTS];
-	count = count < BAR_PARTS ? count : BAR_PARTS;
-	for (size_t i = 0; i < count; i++) {
-		values[i] = parts[i].value;
-	}
-	int at = 0, used = (int)plot_divide(values, count, full, (unsigned)width, columns);
-	use(canvas, INK_TRACK);
-	repeat(canvas, y, x + used, width - used, canvas->style.utf8 ? "─" : ".");
-	for (size_t i = 0; i < count; i++) {
-		int part = (int)columns[i], space = part - 1;
-		canvas_fill(canvas, (struct box){y, x + at, 1, part}, parts[i].ink);
-		if (!canvas->style.color && part > 0) {
-			canvas_text(canvas, y, x + at, 1, parts[i].ink, "|");
-		}
-		if (mark > at && mark < at + part) {
-			space = mark - at - 1;
-		}
-		if (space > 4) {
-			canvas_text(canvas, y, x + at + 1, space, parts[i].ink, parts[i].label);
-		}
-		at += part;
-	}
-	if (mark >= 0) {
-		canvas_text(canvas, y, x + mark, 1, mark_ink, canvas->style.utf8 ? "┃" : "|");
-	}
-}
-
-void canvas_graph(const struct canvas *canvas, struct box box, const struct graph *graph)
-{
-	int columns = canvas->plot == PLOT_BRAILLE ? 2 * box.width : box.width;
-	int per = columns / (box.width > 0 ? box.width : 1);
 	for (int x = 0; x < box.width; x++) {
-		double left = graph->value(graph->ctx, per * x, columns);
-		double right = per > 1 ? graph->value(graph->ctx, per * x + 1, columns) : left;
+		double left = values[2 * x], right = values[2 * x + 1];
 		double peak = isnan(left) ? right : isnan(right) ? left : fmax(left, right);
-		use(canvas, peak >= graph->critical  ? TONE_BAD
-			    : peak >= graph->warning ? TONE_WARN
-						     : graph->ink);
+		use(canvas, peak >= scale->critical  ? (int)TONE_BAD
+			    : peak >= scale->warning ? (int)TONE_WARN
+						     : (int)INK_GRAPH);
 		for (int row = 0; row < box.height; row++) {
 			char cell[PLOT_CELL];
 			unsigned rows = (unsigned)box.height, at = (unsigned)row;
-			unsigned a = plot_fill(left, graph->low, graph->high, at, rows);
-			unsigned b = plot_fill(right, graph->low, graph->high, at, rows);
+			unsigned a = plot_fill(left, scale->low, scale->high, at, rows);
+			unsigned b = plot_fill(right, scale->low, scale->high, at, rows);
 			int y = box.y + box.height - 1 - row;
 			if ((a > 0 || b > 0) && visible(canvas, y, box.x + x, 1) > 0) {
 				mvaddstr(y, box.x + x, plot_cell(canvas->plot, a, b, cell));

@@ -66,23 +66,12 @@ struct box canvas_frame(const struct canvas *canvas, struct box box, const char 
 /* A line of which `share` (0 to 1) is full; NAN is empty. */
 void canvas_bar(const struct canvas *canvas, int y, int x, int width, double share, int ink);
 
-/* Parts side by side, `full` being the width, each in its ink with its label if that fits, and a
- * mark in the column `mark` (-1: none). */
-struct part_of_bar {
-	double value;
-	int ink;
-	const char *label;
-};
-enum { BAR_PARTS = 24 };
-void canvas_stack(const struct canvas *canvas, int y, int x, int width,
-	const struct part_of_bar *parts, size_t count, double full, int mark, int mark_ink);
-
-/* A filled graph: value(ctx, i) of `2 * box.width` columns between low and high. The inks are those
- * of values from the limits on (NAN: never). */
-struct graph {
-	double (*value)(const void *ctx, int column, int columns);
-	const void *ctx;
+/* What a graph shows: values from `low` to `high`, in inks of their own from the limits on (NAN:
+ * never). */
+struct scale {
 	double low, high, warning, critical;
-	int ink;
+	bool bounded; /* high is a limit, not the largest value of the minute */
 };
-void canvas_graph(const struct canvas *canvas, struct box box, const struct graph *graph);
+/* A filled graph of two values for each column. */
+void canvas_graph(const struct canvas *canvas, struct box box, const struct scale *scale,
+	const double *values);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* draw_apps.c: draws apps with their frame rate, and the stages of a frame as one bar whose length
  * is the deadline. */
-#include "client/edgeprofctl/top/draw.h"
+#include "client/edgeprofctl/top/view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,9 +11,8 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/text.h"
-#include "client/edgeprofctl/top/sensors.h"
 
-enum { NAME_WIDTH = 15, RATE_WIDTH = 10, LABEL = 64, WIDE = 90 };
+enum { NAME_WIDTH = 15, RATE_WIDTH = 10, PARTS_MAX = 24, WIDE = 90 };
 
 static const char *const app_sorts[] = {"", "frame.fps", "frame.misses-", "name", NULL};
 enum { SORTS = sizeof(app_sorts) / sizeof(app_sorts[0]) - 1 };
@@ -33,82 +32,79 @@ static double cost_of(const cJSON *stage)
 }
 
 struct frame_bar {
-	struct part_of_bar parts[BAR_PARTS];
-	char labels[BAR_PARTS][LABEL];
+	const char *names[PARTS_MAX];
+	double ms[PARTS_MAX], total_ms, deadline_ms;
 	size_t count;
-	double total_ms, deadline_ms;
 };
 
-static void add_part(struct frame_bar *bar, const char *name, double ms, int ink)
+static void add_part(struct frame_bar *bar, const char *name, double ms)
 {
-	if (bar->count == BAR_PARTS || !(ms > 0)) {
-		return;
+	if (bar->count < PARTS_MAX && ms > 0) {
+		bar->names[bar->count] = name;
+		bar->ms[bar->count++] = ms;
+		bar->total_ms += ms;
 	}
-	snprintf(bar->labels[bar->count], LABEL, "%.40s %.1f", name, ms);
-	bar->parts[bar->count] = (struct part_of_bar){ms, ink, bar->labels[bar->count]};
-	bar->count++;
-	bar->total_ms += ms;
 }
 
 static void make_bar(const cJSON *app, struct frame_bar *bar)
 {
 	const cJSON *frame = json_get(app, "frame");
-	int index = 0;
-	*bar = (struct frame_bar){.count = 0};
+	double target = json_number(frame, "target_fps");
+	*bar = (struct frame_bar){.deadline_ms = json_number(frame, "deadline_ms")};
 	for (const cJSON *stage = json_first(app, "rows"); stage; stage = stage->next) {
 		if (counts(stage)) {
-			add_part(bar, json_word(stage, "stage"), cost_of(stage),
-				INK_STAGE + index++ % (INK_STAGES - 1));
+			add_part(bar, json_word(stage, "stage"), cost_of(stage));
 		}
 	}
 	/* between the stages a frame waits: in a queue, or for a processor */
 	add_part(bar, "waits",
-		json_number(frame, "end_to_end_mean_ms") - json_number(frame, "stage_sum_mean_ms"),
-		INK_STAGE + INK_STAGES - 1);
-	bar->deadline_ms = json_number(frame, "deadline_ms");
-	double target = json_number(frame, "target_fps");
+		json_number(frame, "end_to_end_mean_ms") - json_number(frame, "stage_sum_mean_ms"));
 	if (isnan(bar->deadline_ms) && target > 0) {
 		bar->deadline_ms = 1000 / target;
 	}
 }
 
+/* The bar with a mark at the deadline; below it, where there is space, what its colours are. */
 static void draw_bar(const struct view *view, struct box box, const struct frame_bar *bar)
 {
 	const struct canvas *canvas = &view->canvas;
-	char text[64];
 	bool limited = bar->deadline_ms > 0;
 	double full = limited ? fmax(bar->deadline_ms, bar->total_ms) : bar->total_ms;
 	double share = limited ? bar->total_ms / bar->deadline_ms : 0;
-	int ink = share > 1 ? TONE_BAD : share > 0.9 ? TONE_WARN : TONE_DIM;
+	int width = box.width - (limited ? 17 : 10), at = box.x, x = box.x, y = box.y;
+	unsigned columns[PARTS_MAX];
+	char text[64];
 	if (bar->count == 0) {
-		canvas_text(canvas, box.y, box.x, box.width, TONE_DIM, "no stage has ended yet");
+		canvas_text(canvas, y, x, box.width, TONE_DIM, "no stage has ended yet");
 		return;
 	}
-	if (limited) {
-		snprintf(text, sizeof(text), " %.1f of %.3g ms", bar->total_ms, bar->deadline_ms);
-	} else {
-		snprintf(text, sizeof(text), " %.1f ms", bar->total_ms);
-	}
-	int label = limited ? 17 : 10, width = box.width - label;
-	canvas_right(canvas, box.y, box.x + width, label, ink, text);
-	int mark = limited ? (int)round((width - 1) * bar->deadline_ms / full) : -1;
-	canvas_stack(canvas, box.y, box.x, width, bar->parts, bar->count, full, mark,
-		share > 1 ? TONE_BAD : TONE_BOLD);
-}
-
-/* What the colours are. */
-static void draw_legend(const struct view *view, struct box box, const struct frame_bar *bar)
-{
-	int x = box.x;
+	plot_divide(bar->ms, bar->count, full, (unsigned)width, columns);
+	canvas_bar(canvas, y, x, width, 0, TONE_NONE);
 	for (size_t i = 0; i < bar->count; i++) {
-		int width = (int)text_width(bar->parts[i].label);
-		if (x + 2 + width > box.x + box.width) {
-			break;
+		int ink = INK_STAGE + (int)i % INK_STAGES, part = (int)columns[i];
+		canvas_fill(canvas, (struct box){y, at, 1, part}, ink);
+		canvas_text(canvas, y, at, part > 0, ink, canvas->style.color ? "" : "|");
+		at += part;
+		snprintf(text, sizeof(text), "%.40s %.1f", bar->names[i], bar->ms[i]);
+		int label = (int)text_width(text);
+		if (box.height > 1 && x + 2 + label <= box.x + box.width) {
+			canvas_fill(canvas, (struct box){y + 1, x, 1, 1}, ink);
+			canvas_text(canvas, y + 1, x + 2, label, TONE_DIM, text);
+			x += label + 4;
 		}
-		canvas_fill(&view->canvas, (struct box){box.y, x, 1, 1}, bar->parts[i].ink);
-		canvas_text(&view->canvas, box.y, x + 2, width, TONE_DIM, bar->parts[i].label);
-		x += width + 4;
 	}
+	snprintf(text, sizeof(text), " %.1f ms", bar->total_ms);
+	if (limited) {
+		at = box.x + (int)round((width - 1) * bar->deadline_ms / full);
+		canvas_text(canvas, y, at, 1, share > 1 ? TONE_BAD : TONE_BOLD,
+			canvas->style.utf8 ? "┃" : "|");
+		snprintf(text, sizeof(text), " %.1f of %.3g ms", bar->total_ms, bar->deadline_ms);
+	}
+	canvas_right(canvas, y, box.x + width, box.width - width,
+		share > 1     ? TONE_BAD
+		: share > 0.9 ? TONE_WARN
+			      : TONE_DIM,
+		text);
 }
 
 /* State and name, rate with its minute, frame times and misses. */
@@ -140,8 +136,7 @@ static void draw_line(const struct view *view, struct box box, const cJSON *app)
 	canvas_right(canvas, box.y, rest.x, RATE_WIDTH, TONE_NONE, rate);
 	rest.x += RATE_WIDTH + 1;
 	if (known && ring) {
-		struct scale scale = sensor_scale(view->model, ring);
-		sensor_graph(view, (struct box){box.y, rest.x, 1, graph}, ring, &scale);
+		draw_minute(view, (struct box){box.y, rest.x, 1, graph}, ring);
 	}
 	rest.x += known ? graph + 2 : 0;
 	rest.width -= rest.x - box.x;
@@ -170,13 +165,9 @@ void draw_apps(struct view *view, struct box box, struct cursor *cursor)
 		struct frame_bar bar;
 		make_bar(app, &bar);
 		draw_line(view, line, app);
-		line = (struct box){y + 1, box.x + 2, 1, box.width - 2};
 		if (left > 1) {
+			line = (struct box){y + 1, box.x + 2, left - 1, box.width - 2};
 			draw_bar(view, line, &bar);
-		}
-		line.y++;
-		if (left > 2) {
-			draw_legend(view, line, &bar);
 		}
 		if (cursor && at->offset + i == at->selected) {
 			view->selected = app;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* draw_lists.c: describes the lists of processes, alerts and events, which are drawn as tables. */
-#include "client/edgeprofctl/top/draw.h"
+#include "client/edgeprofctl/top/view.h"
 
 #define COLUMNS(array) array, sizeof(array) / sizeof((array)[0])
 

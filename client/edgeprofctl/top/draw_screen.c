@@ -7,7 +7,7 @@
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/term/style.h"
 #include "client/edgeprofctl/term/text.h"
-#include "client/edgeprofctl/top/draw.h"
+#include "client/edgeprofctl/top/view.h"
 #include "client/edgeprofctl/top/layout.h"
 
 static const char *const tab_names[TABS] = {"overview", "sensors", "apps", "processes", "events"};

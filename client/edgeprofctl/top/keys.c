@@ -15,53 +15,45 @@
 
 enum { KEY_ESCAPE = 27, PAGE = 10, ALL = 4 * VIEW_ROWS, HELP_WIDTH = 74 };
 enum { ASK_FILTER, ASK_MARK, ASK_TIME, ASK_SILENCE };
-enum { SET_PAUSE, SET_HOST, SET_HELP, SET_QUIT };
-
-/* What a key acts on. */
-struct pressed {
-	struct keyboard *keyboard;
-	struct view *view;
-	struct host *host;
-};
-
 static void say(struct host *host, const char *text)
 {
 	snprintf(host->message, sizeof(host->message), "%s", text);
 	host->failed = true;
 }
 
-static void done_filter(struct pressed *p, const char *text)
+static void done_filter(struct keyboard *keyboard, const char *text)
 {
-	snprintf(p->view->filter, sizeof(p->view->filter), "%s", text);
+	snprintf(keyboard->view->filter, sizeof(keyboard->view->filter), "%s", text);
 }
 
-static void done_mark(struct pressed *p, const char *text)
+static void done_mark(struct keyboard *keyboard, const char *text)
 {
-	bool of_app = p->view->tab == TAB_APPS && p->view->selected;
+	bool of_app = keyboard->view->tab == TAB_APPS && keyboard->view->selected;
 	cJSON *parameters = ctl_parameters("label", text);
-	ctl_add_text(parameters, "app", of_app ? json_text(p->view->selected, "name") : NULL);
-	host_act(p->host, "Mark", parameters, "marked");
+	ctl_add_text(
+		parameters, "app", of_app ? json_text(keyboard->view->selected, "name") : NULL);
+	host_act(keyboard->host, "Mark", parameters, "marked");
 }
 
-static void done_time(struct pressed *p, const char *text)
+static void done_time(struct keyboard *keyboard, const char *text)
 {
 	int64_t time_us, now_us = when_now_us();
 	if (when_parse_time(text, now_us, &time_us) < 0) {
-		say(p->host, "invalid time; use 14:03, 5min (ago), 2026-01-31 14:30");
+		say(keyboard->host, "invalid time; use 14:03, 5min (ago), 2026-01-31 14:30");
 		return;
 	}
-	host_go(p->host, time_us + p->host->live.now_us - now_us);
+	host_go(keyboard->host, time_us + keyboard->host->live.now_us - now_us);
 }
 
 /* The selected alert, else the first. */
-static const cJSON *alert_of(const struct pressed *p)
+static const cJSON *alert_of(const struct keyboard *keyboard)
 {
-	const cJSON *alert = p->view->selected;
+	const cJSON *alert = keyboard->view->selected;
 	if (!json_text(alert, "rule")) {
-		alert = model_first(&p->host->live, PART_ALERTS);
+		alert = model_first(&keyboard->host->live, PART_ALERTS);
 	}
 	if (!alert) {
-		say(p->host, "no alert is pending or firing");
+		say(keyboard->host, "no alert is pending or firing");
 	}
 	return alert;
 }
@@ -72,23 +64,23 @@ static cJSON *alert_parameters(const cJSON *alert)
 	return ctl_add_text(parameters, "instance", json_text(alert, "instance"));
 }
 
-static void done_silence(struct pressed *p, const char *text)
+static void done_silence(struct keyboard *keyboard, const char *text)
 {
-	const cJSON *alert = alert_of(p);
+	const cJSON *alert = alert_of(keyboard);
 	double seconds;
 	if (when_parse_span(text, &seconds) < 0 || seconds < 1) {
-		say(p->host, "invalid span; use 30min, 2h, 1d");
+		say(keyboard->host, "invalid span; use 30min, 2h, 1d");
 	} else if (alert) {
 		cJSON *parameters = alert_parameters(alert);
 		cJSON_AddNumberToObject(parameters, "seconds", seconds);
-		host_act(p->host, "SilenceAlert", parameters, "silenced");
+		host_act(keyboard->host, "SilenceAlert", parameters, "silenced");
 	}
 }
 
 /* The questions in the status line, and what is done with the answers. */
 static const struct prompt {
 	const char *label;
-	void (*done)(struct pressed *p, const char *text);
+	void (*done)(struct keyboard *keyboard, const char *text);
 } prompts[] = {
 	[ASK_FILTER] = {"filter", done_filter},
 	[ASK_MARK] = {"mark", done_mark},
@@ -101,19 +93,19 @@ const char *keys_prompt(const struct keyboard *keyboard)
 	return keyboard->prompt ? keyboard->prompt->label : NULL;
 }
 
-static void edit(struct pressed *p, int key)
+static void edit(struct keyboard *keyboard, int key)
 {
-	const struct prompt *prompt = p->keyboard->prompt;
-	char *text = p->keyboard->text;
+	const struct prompt *prompt = keyboard->prompt;
+	char *text = keyboard->text;
 	size_t length = strlen(text);
 	if (key == '\n' || key == '\r' || key == KEY_ENTER) {
-		text_clean(text, p->view->canvas.style.utf8);
-		p->keyboard->prompt = NULL;
+		text_clean(text, keyboard->view->canvas.style.utf8);
+		keyboard->prompt = NULL;
 		if (text[0] != '\0' || prompt->done == done_filter) {
-			prompt->done(p, text);
+			prompt->done(keyboard, text);
 		}
 	} else if (key == KEY_ESCAPE) {
-		p->keyboard->prompt = NULL;
+		keyboard->prompt = NULL;
 	} else if (key == KEY_BACKSPACE || key == 127 || key == '\b') {
 		const char *at = text, *last = at;
 		while (*at != '\0') {
@@ -127,90 +119,76 @@ static void edit(struct pressed *p, int key)
 	}
 }
 
-static void scroll_history(struct pressed *p, int seconds)
+static void scroll_history(struct keyboard *keyboard, int seconds)
 {
-	struct host *host = p->host;
+	struct host *host = keyboard->host;
 	int64_t from_us = host->wanted_us > 0 ? host->wanted_us : host->live.now_us;
 	host_go(host, from_us + seconds * INT64_C(1000000));
 }
 
-static void go_live(struct pressed *p, int unused)
+static void go_live(struct keyboard *keyboard, int unused)
 {
 	(void)unused;
-	p->keyboard->paused = false;
-	host_go(p->host, 0);
+	keyboard->flags[FLAG_PAUSE] = false;
+	host_go(keyboard->host, 0);
 }
 
-static void go_tab(struct pressed *p, int tab)
+static void go_tab(struct keyboard *keyboard, int tab)
 {
-	p->view->tab = (enum tab)tab;
+	keyboard->view->tab = (enum tab)tab;
 }
 
-static void step_tab(struct pressed *p, int step)
+static void step_tab(struct keyboard *keyboard, int step)
 {
-	p->view->tab = (enum tab)(((int)p->view->tab + step) % TABS);
+	keyboard->view->tab = (enum tab)(((int)keyboard->view->tab + step) % TABS);
 }
 
-static void select_by(struct pressed *p, int lines)
+static void select_by(struct keyboard *keyboard, int lines)
 {
-	p->view->cursors[p->view->tab].selected += lines;
+	keyboard->view->cursors[keyboard->view->tab].selected += lines;
 }
 
-static void sort(struct pressed *p, int step)
+static void sort(struct keyboard *keyboard, int step)
 {
-	p->view->cursors[p->view->tab].sort += step;
+	keyboard->view->cursors[keyboard->view->tab].sort += step;
 }
 
-static void ask(struct pressed *p, int prompt)
+static void ask(struct keyboard *keyboard, int prompt)
 {
-	p->keyboard->prompt = &prompts[prompt];
-	p->keyboard->text[0] = '\0';
+	keyboard->prompt = &prompts[prompt];
+	keyboard->text[0] = '\0';
 }
 
-static void clear_filter(struct pressed *p, int unused)
-{
-	(void)unused;
-	p->view->filter[0] = '\0';
-}
-
-static void record(struct pressed *p, int unused)
+static void clear_filter(struct keyboard *keyboard, int unused)
 {
 	(void)unused;
-	host_act(p->host, "RecordNow", ctl_parameters("label", "top"), "recording");
+	keyboard->view->filter[0] = '\0';
 }
 
-static void acknowledge(struct pressed *p, int unused)
+static void record(struct keyboard *keyboard, int unused)
 {
-	const cJSON *alert = alert_of(p);
+	(void)unused;
+	host_act(keyboard->host, "RecordNow", ctl_parameters("label", "top"), "recording");
+}
+
+static void acknowledge(struct keyboard *keyboard, int unused)
+{
+	const cJSON *alert = alert_of(keyboard);
 	(void)unused;
 	if (alert) {
-		host_act(p->host, "AckAlert", alert_parameters(alert), "acknowledged");
+		host_act(keyboard->host, "AckAlert", alert_parameters(alert), "acknowledged");
 	}
 }
 
-static void set(struct pressed *p, int what)
+static void switch_flag(struct keyboard *keyboard, int flag)
 {
-	struct keyboard *keyboard = p->keyboard;
-	switch (what) {
-	case SET_PAUSE:
-		keyboard->paused = !keyboard->paused;
-		break;
-	case SET_HOST:
-		keyboard->next_host = true;
-		break;
-	case SET_HELP:
-		p->view->help = true;
-		break;
-	case SET_QUIT:
-		keyboard->quit = true;
-		break;
-	}
+	keyboard->flags[flag] = !keyboard->flags[flag];
 }
 
 /* What keys do, with an argument for each; the texts are the help. */
 static const struct key {
 	const char *name, *help;
-	void (*act)(struct pressed *p, int argument);
+	void (*act)(struct keyboard *keyboard, int argument);
 	struct {
 		int code, argument;
 	} codes[9];
@@ -224,7 +202,7 @@ static const struct key {
 	{"s", "sort by the next column", sort, {{'s', 1}}},
 	{"/", "filter: lines that contain a text; empty, Esc: all", ask, {{'/', ASK_FILTER}}},
 	{NULL, NULL, clear_filter, {{KEY_ESCAPE, 0}}},
-	{"space", "pause", set, {{' ', SET_PAUSE}}},
+	{"space", "pause", switch_flag, {{' ', FLAG_PAUSE}}},
 	{"[ ]  < >", "back and forward in history: 10 s, 1 min; Left, Right", scroll_history,
 		{{'[', -10}, {KEY_LEFT, -10}, {']', 10}, {KEY_RIGHT, 10}, {'<', -60}, {'{', -60},
 			{'>', 60}, {'}', 60}}},
@@ -234,27 +212,26 @@ static const struct key {
 	{"r", "record now: the last seconds and the next", record, {{'r', 0}}},
 	{"a", "acknowledge the alert", acknowledge, {{'a', 0}}},
 	{"z", "silence the alert's notifications for a while", ask, {{'z', ASK_SILENCE}}},
-	{"h", "the next host", set, {{'h', SET_HOST}}},
-	{"q", "quit", set, {{'q', SET_QUIT}, {'Q', SET_QUIT}}},
-	{NULL, NULL, set, {{'?', SET_HELP}, {KEY_F(1), SET_HELP}}},
+	{"h", "the next host", switch_flag, {{'h', FLAG_HOST}}},
+	{"q", "quit", switch_flag, {{'q', FLAG_QUIT}, {'Q', FLAG_QUIT}}},
+	{NULL, NULL, switch_flag, {{'?', FLAG_HELP}, {KEY_F(1), FLAG_HELP}}},
 };
 
-void keys_press(struct keyboard *keyboard, struct view *view, struct host *host, int key)
+void keys_press(struct keyboard *keyboard, int key)
 {
-	struct pressed pressed = {keyboard, view, host};
-	host->message[0] = '\0';
+	keyboard->host->message[0] = '\0';
 	if (keyboard->prompt) {
-		edit(&pressed, key);
+		edit(keyboard, key);
 		return;
 	}
-	if (view->help) {
-		view->help = false;
+	if (keyboard->flags[FLAG_HELP]) {
+		keyboard->flags[FLAG_HELP] = false;
 		return;
 	}
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		for (size_t j = 0; j < sizeof(keys[i].codes) / sizeof(keys[i].codes[0]); j++) {
 			if (keys[i].codes[j].code == key && key != 0) {
-				keys[i].act(&pressed, keys[i].codes[j].argument);
+				keys[i].act(keyboard, keys[i].codes[j].argument);
 				return;
 			}
 		}

@@ -6,13 +6,17 @@
 
 enum { PROMPT_SIZE = 96 };
 
+enum { FLAG_PAUSE, FLAG_HOST /* to the next one */, FLAG_HELP, FLAG_QUIT, FLAGS };
+
 struct keyboard {
+	struct view *view; /* what the keys act on */
+	struct host *host;
 	const struct prompt *prompt; /* a question in the status line; NULL: none */
 	char text[PROMPT_SIZE];	     /* its answer so far */
-	bool paused, quit, next_host;
+	bool flags[FLAGS];
 };
 
-void keys_press(struct keyboard *keyboard, struct view *view, struct host *host, int key);
+void keys_press(struct keyboard *keyboard, int key);
 /* The question, NULL: none. */
 const char *keys_prompt(const struct keyboard *keyboard);
 /* Draws the list of keys. */

@@ -53,54 +53,39 @@ static void show_sensors(struct ctl *ctl, const cJSON *reply)
 	show_metrics(ctl, reply, NULL, false);
 }
 
-enum { PART_STATUS, PART_METRICS, PART_FRAMES, PART_ALERTS, PART_STAGES, PARTS };
-
-static void show_picture(struct ctl *ctl, cJSON *reply[PARTS])
+/* One picture: five calls. An exit status when the daemon can't be asked. */
+static int show_picture(struct ctl *ctl)
 {
 	static const struct {
-		int part;
-		const char *member;
+		const char *method, *array;
 		void (*show)(struct ctl *, const cJSON *);
-	} order[] = {
-		{PART_FRAMES, "frames", show_frames},
-		{PART_ALERTS, "alerts", show_alerts},
-		{PART_STAGES, "stages", show_stages},
-		{PART_METRICS, "metrics", show_sensors},
+		bool ended; /* it can have apps that ended */
+	} parts[] = {
+		{"GetStatus", NULL, show_device, false},
+		{"GetFrames", "frames", show_frames, true},
+		{"ListAlerts", "alerts", show_alerts, false},
+		{"ListStages", "stages", show_stages, true},
+		{"ListMetrics", "metrics", show_sensors, false},
 	};
-	show_device(ctl, reply[PART_STATUS]);
-	if (ctl->word_count == 0) {
-		listing_narrow(reply[PART_METRICS], "metrics", is_interesting, NULL);
-	}
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		if (json_count(reply[order[i].part], order[i].member) > 0) {
-			fputc('\n', ctl->output.stream);
-			order[i].show(ctl, reply[order[i].part]);
+	const char *glob = ctl_word(ctl, 0);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		bool metrics = parts[i].show == show_sensors;
+		cJSON *reply, *parameters = ctl_parameters("glob", metrics ? glob : NULL);
+		parameters = ctl_add_flag(parameters, "all", parts[i].ended && ctl->options.all);
+		int status = ctl_call(ctl, parts[i].method, parameters, i > 0, &reply);
+		if (status != CTL_FINE) {
+			return status;
 		}
+		if (metrics && !glob) {
+			listing_narrow(reply, "metrics", is_interesting, NULL);
+		}
+		if (!parts[i].array || json_count(reply, parts[i].array) > 0) {
+			fputs(i > 0 ? "\n" : "", ctl->output.stream);
+			parts[i].show(ctl, reply);
+		}
+		cJSON_Delete(reply);
 	}
-}
-
-/* One picture: five calls. An exit status when the daemon can't be asked. */
-static int make_picture(struct ctl *ctl)
-{
-	static const char *const methods[PARTS] = {
-		"GetStatus", "ListMetrics", "GetFrames", "ListAlerts", "ListStages"};
-	cJSON *reply[PARTS] = {NULL};
-	int status = CTL_FINE;
-	for (int i = 0; i < PARTS && status == CTL_FINE; i++) {
-		const char *glob = i == PART_METRICS ? ctl_word(ctl, 0) : NULL;
-		cJSON *parameters = ctl_parameters("glob", glob);
-		bool of_apps = i == PART_FRAMES || i == PART_STAGES;
-		parameters =
-			of_apps ? ctl_add_flag(parameters, "all", ctl->options.all) : parameters;
-		status = ctl_call(ctl, methods[i], parameters, i != PART_STATUS, &reply[i]);
-	}
-	if (status == CTL_FINE) {
-		show_picture(ctl, reply);
-	}
-	for (int i = 0; i < PARTS; i++) {
-		cJSON_Delete(reply[i]);
-	}
-	return status;
+	return CTL_FINE;
 }
 
 static int print_text(struct ctl *ctl, double interval_ms)
@@ -109,7 +94,7 @@ static int print_text(struct ctl *ctl, double interval_ms)
 	struct timespec pause = {wait_ns / 1000000000, wait_ns % 1000000000};
 	ctl->style.fit = true;
 	for (long updates = 1;; updates++) {
-		int status = make_picture(ctl);
+		int status = show_picture(ctl);
 		if (status == CTL_FINE) {
 			fputc('\n', ctl->output.stream);
 		}

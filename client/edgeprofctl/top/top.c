@@ -17,7 +17,7 @@
 #include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
-#include "client/edgeprofctl/top/draw.h"
+#include "client/edgeprofctl/top/view.h"
 #include "client/edgeprofctl/top/keys.h"
 #include "client/edgeprofctl/top/layout.h"
 #include "client/edgeprofctl/top/plain.h"
@@ -42,7 +42,7 @@ static void take_signals(struct top *top)
 		} else if (event == SCREEN_STOP) {
 			canvas_suspend(&top->view.canvas);
 		} else {
-			top->keyboard.quit = true;
+			top->keyboard.flags[FLAG_QUIT] = true;
 		}
 	}
 }
@@ -67,7 +67,7 @@ static int make_note(const struct top *top, char *ret, size_t size)
 			top->view.canvas.width < 120 ? time.text + 11 : time.text);
 		return INK_NOTICE;
 	}
-	if (top->keyboard.paused) {
+	if (top->keyboard.flags[FLAG_PAUSE]) {
 		snprintf(ret, size, " paused ");
 		return INK_NOTICE;
 	}
@@ -92,7 +92,7 @@ static void draw_status(const struct top *top)
 	} else if (host->lost) {
 		ink = TONE_BAD;
 		snprintf(text, sizeof(text), "%s; retrying", host->feed.ctl.failure);
-	} else if (host_is_past(host) && host->past.rings.count == 0) {
+	} else if (host_is_past(host) && host->past.ring_count == 0) {
 		snprintf(text, sizeof(text), "history has nothing of this moment");
 	} else if (reason[0] == '\0' && top->view.filter[0] != '\0') {
 		snprintf(text, sizeof(text), "filter: %s (Esc: all)", top->view.filter);
@@ -156,7 +156,7 @@ static void draw(struct top *top)
 	if (view->model->now_us > 0) {
 		draw_tab(view, area);
 	}
-	if (view->help) {
+	if (top->keyboard.flags[FLAG_HELP]) {
 		keys_help(view, area);
 	}
 	canvas->dimmed = false;
@@ -179,7 +179,7 @@ static bool wait_for(struct top *top)
 	}
 	double left = ceil(fmax(top->next_ms - when_mono_ms(), 0));
 	if (poll(fds, 2 + top->host_count, (int)fmin(left, INT_MAX)) < 0 && errno != EINTR) {
-		top->keyboard.quit = true;
+		top->keyboard.flags[FLAG_QUIT] = true;
 		return false;
 	}
 	bool changed = false;
@@ -188,10 +188,12 @@ static bool wait_for(struct top *top)
 		changed = true;
 	}
 	if ((fds[1].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
-		top->keyboard.quit = true; /* the terminal is gone */
+		top->keyboard.flags[FLAG_QUIT] = true; /* the terminal is gone */
 	}
+	top->keyboard.view = &top->view;
+	top->keyboard.host = &top->hosts[top->active];
 	for (int key; (fds[1].revents & POLLIN) != 0 && (key = getch()) != ERR;) {
-		keys_press(&top->keyboard, &top->view, &top->hosts[top->active], key);
+		keys_press(&top->keyboard, key);
 		changed = true;
 	}
 	/* after the keys, which act on what is drawn */
@@ -201,7 +203,7 @@ static bool wait_for(struct top *top)
 		top->updates += new &&i == top->active && host->greeted && host->ticks > 0;
 		changed = new || changed;
 	}
-	return changed && !top->keyboard.quit;
+	return changed && !top->keyboard.flags[FLAG_QUIT];
 }
 
 static void tick(struct top *top)
@@ -209,7 +211,7 @@ static void tick(struct top *top)
 	for (size_t i = 0; i < top->host_count; i++) {
 		struct host *host = &top->hosts[i];
 		bool shown = i == top->active;
-		if (!shown || !top->keyboard.paused || host->lost) {
+		if (!shown || !top->keyboard.flags[FLAG_PAUSE] || host->lost) {
 			host_tick(host, shown ? top->view.tab : TABS);
 		}
 	}
@@ -218,10 +220,10 @@ static void tick(struct top *top)
 static void run_screen(struct top *top, long count)
 {
 	bool changed = true;
-	while (!top->keyboard.quit && (count <= 0 || top->updates < count)) {
+	while (!top->keyboard.flags[FLAG_QUIT] && (count <= 0 || top->updates < count)) {
 		double now_ms = when_mono_ms();
-		if (top->keyboard.next_host) {
-			top->keyboard.next_host = false;
+		if (top->keyboard.flags[FLAG_HOST]) {
+			top->keyboard.flags[FLAG_HOST] = false;
 			top->active = (top->active + 1) % top->host_count;
 			top->next_ms = now_ms;
 		}
@@ -308,19 +310,16 @@ static int run_watch(struct ctl *ctl)
 	return plain ? plain_run(ctl) : run_terminal(ctl);
 }
 
-#define TOP_OPTIONS                                                                            \
-	{"interval", 0, "SPAN", "time between updates, such as 500ms; default: 1s", option_ms, \
-		offsetof(struct options, interval_ms)},                                        \
-		{"count", 0, "N", "stop after N updates", option_count,                        \
-			offsetof(struct options, count)},                                      \
-		{"plain", 0, NULL, "print one block of text for each update", option_flag,     \
-			offsetof(struct options, plain)},                                      \
-	{                                                                                      \
-		"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,   \
-			offsetof(struct options, all)                                          \
-	}
-
-static const struct option_spec options[] = {TOP_OPTIONS, {.name = NULL}};
+static const struct option_spec options[] = {
+	{"interval", 0, "SPAN", "time between updates, such as 500ms; default: 1s", option_ms,
+		offsetof(struct options, interval_ms)},
+	{"count", 0, "N", "stop after N updates", option_count, offsetof(struct options, count)},
+	{"plain", 0, NULL, "print one block of text for each update", option_flag,
+		offsetof(struct options, plain)},
+	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
+		offsetof(struct options, all)},
+	{.name = NULL},
+};
 
 const struct verb verb_top = {"top", "[GLOB]", "Show the live screen; ? lists its keys.",
 	"top --interval 500ms", options, run_top};

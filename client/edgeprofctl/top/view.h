@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.h: declares what the user chose to see of a picture, and the lists and tables it is made of.
- */
+/* view.h: declares what the user chose to see of a picture, and the parts it is made of. */
 #pragma once
 
 #include "client/edgeprofctl/top/canvas.h"
@@ -18,7 +17,6 @@ struct view {
 	const struct model *model;
 	enum tab tab;
 	struct cursor cursors[TABS];
-	bool help;
 	char filter[64];
 	const cJSON *selected; /* what the cursor of the tab is on; NULL: nothing */
 };
@@ -49,3 +47,20 @@ void grid_draw(struct view *view, struct box box, const struct grid_column *colu
  * first ones are the most important. */
 void view_parts(const struct view *view, struct box box, bool dots, const char *const *templates,
 	size_t count, const cJSON *object);
+
+/* A cursor NULL: nothing is selected. */
+void draw_header(const struct view *view, const char *note, int ink);
+/* The lines that all sensors take. */
+int sensors_count(const struct view *view);
+void draw_sensors(struct view *view, struct box box, struct cursor *cursor);
+/* Draws the last minute of the metric. */
+void draw_minute(const struct view *view, struct box box, const struct ring *ring);
+int tiles_count(const struct view *view);
+void draw_tiles(const struct view *view, struct box box);
+void draw_apps(struct view *view, struct box box, struct cursor *cursor);
+void draw_app_tab(struct view *view, struct box box);
+/* The processes, alerts or events. */
+void draw_list(struct view *view, struct box box, enum part part, struct cursor *cursor);
+/* All between header and status line. */
+void draw_tab(struct view *view, struct box area);
+enum { APP_LINES = 3 }; /* of an app */

@@ -4,7 +4,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/live/model.h"
 #include "client/edgeprofctl/live/past.h"
-#include "client/edgeprofctl/live/rings.h"
 #include "client/edgeprofctl/term/plot.h"
 #include "client/edgeprofctl/top/layout.h"
 
@@ -151,57 +150,56 @@ static cJSON *parse(const char *text)
 	return json;
 }
 
-static void add_metric(struct rings *rings, const char *name, const char *value, int64_t time_us)
+static void add_metric(struct model *model, const char *name, const char *value, int64_t time_us)
 {
 	char text[256];
 	snprintf(text, sizeof(text),
 		"{\"metrics\":[{\"name\":\"%s\",\"value\":%s,\"time_us\":%lld}]}", name, value,
 		(long long)time_us);
-	cJSON *reply = parse(text);
-	rings_add_metrics(rings, reply, time_us);
-	cJSON_Delete(reply);
+	model->now_us = time_us;
+	model_store(model, PART_METRICS, parse(text));
 }
 
 START_TEST(rings_keep_the_last_minute)
 {
-	struct rings rings = {0};
+	struct model model = {0};
 	static const char *const names[] = {"power/b", "cpu/2", "power/a", "cpu/10"};
 	for (size_t i = 0; i < 4; i++) {
-		add_metric(&rings, names[i], "1", SECOND);
+		add_metric(&model, names[i], "1", SECOND);
 	}
-	ck_assert_uint_eq(rings.count, 4);
-	ck_assert_str_eq(rings_find(&rings, "power/a")->name, "power/a");
-	ck_assert_ptr_null(rings_find(&rings, "power"));
+	ck_assert_uint_eq(model.ring_count, 4);
+	ck_assert_str_eq(model_ring(&model, "power/a")->name, "power/a");
+	ck_assert_ptr_null(model_ring(&model, "power"));
 	for (int i = 2; i <= 200; i++) {
 		char value[16];
 		snprintf(value, sizeof(value), "%d", i);
-		add_metric(&rings, "cpu/2", value, (int64_t)i * SECOND);
+		add_metric(&model, "cpu/2", value, (int64_t)i * SECOND);
 	}
-	const struct ring *ring = rings_find(&rings, "cpu/2");
+	const struct ring *ring = model_ring(&model, "cpu/2");
 	ck_assert_double_eq(ring_value(ring), 200);
 	ck_assert_double_eq(ring_at(ring, INT64_C(170500000)), 170);
 	ck_assert_double_eq(ring_at(ring, INT64_C(140000000)), 140);
 	ck_assert_double_nan(ring_at(ring, 20 * SECOND));
 	ck_assert_double_nan(ring_at(ring, INT64_C(209000000)));
-	rings_prune(&rings, 200 * (int64_t)SECOND);
-	ck_assert_uint_eq(rings.count, 1);
-	rings_finish(&rings);
+	model_store(&model, PART_STATUS, parse("{\"time_us\":200000000}"));
+	ck_assert_uint_eq(model.ring_count, 1);
+	model_finish(&model);
 }
 END_TEST
 
 START_TEST(a_gap_in_a_ring_is_not_a_value)
 {
-	struct rings rings = {0};
-	add_metric(&rings, "a/b", "5", SECOND);
-	add_metric(&rings, "a/b", "null", 2 * SECOND);
-	const struct ring *ring = rings_find(&rings, "a/b");
+	struct model model = {0};
+	add_metric(&model, "a/b", "5", SECOND);
+	add_metric(&model, "a/b", "null", 2 * SECOND);
+	const struct ring *ring = model_ring(&model, "a/b");
 	ck_assert(ring_has_value(ring));
 	ck_assert_double_nan(ring_value(ring));
 	ck_assert_double_nan(ring_at(ring, 2500000));
 	ck_assert_double_eq(ring_at(ring, 1500000), 5);
-	add_metric(&rings, "a/c", "null", SECOND);
-	ck_assert(!ring_has_value(rings_find(&rings, "a/c")));
-	rings_finish(&rings);
+	add_metric(&model, "a/c", "null", SECOND);
+	ck_assert(!ring_has_value(model_ring(&model, "a/c")));
+	model_finish(&model);
 }
 END_TEST
 
