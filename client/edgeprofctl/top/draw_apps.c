@@ -122,7 +122,7 @@ static void draw_line(const struct view *view, struct box box, const cJSON *app)
 		"{~dim}[last {frame.last_fps:1} fps {frame.idle_ms:ago}|[{last_words}]|no frames]"};
 	const struct canvas *canvas = &view->canvas;
 	const char *name = json_word(app, "name");
-	int graph = box.width >= WIDE ? 30 : box.width >= 70 ? 15 : 8;
+	int graph = box.width >= WIDE ? 30 : box.width >= 70 ? 15 : box.width >= 54 ? 8 : 0;
 	const struct ring *ring = model_ring(view->model, "frame/%s/fps", name);
 	bool known = !isnan(json_number(json_get(app, "frame"), "fps"));
 	struct box rest = box;
