@@ -132,11 +132,11 @@ class Sessions(Case):
         with self.daemon(StartSession=STARTED, ListSessions=listing()):
             self.assertIn("no session 'day'", self.ctl("session", "start", "day", "--frames", "9", status=2)[1])
 
-    def test_on_a_terminal_it_says_how_far_it_is(self):
+    def test_on_a_terminal_there_is_a_bar(self):
         # covers G0.24
         with self.daemon(StartSession=STARTED, ListSessions=Progress(*[150] * 30)):
             child, terminal = self.on_terminal("session", "start", "day", "--frames", "300", COLUMNS="60")
-            seen = self.read_until(terminal, b"running: ").decode()
+            seen = self.read_until(terminal, "█████░░░░░ running: ".encode()).decode()
             seen += self.read_until(terminal, b"fps.\r\n").decode()
             self.assertEqual(child.wait(30), 0)
         self.assertIn("running: 150 of 300 frames in 5.0 s, 5.0 s left", seen)

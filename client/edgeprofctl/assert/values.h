@@ -4,6 +4,7 @@
 
 #include "client/edgeprofctl/assert/expression.h"
 #include "client/edgeprofctl/ctl.h"
+#include "proto/mapping.h"
 
 struct data;
 
@@ -16,9 +17,9 @@ struct values {
 };
 
 struct value {
-	double number;	  /* in the unit that was typed; NAN: not known */
-	char unit[16];	  /* its own: "ms", "celsius" …; "" = none */
-	char reason[256]; /* where it is not known */
+	double number;		     /* in the unit that was typed; NAN: not known */
+	char unit[PROTO_LABEL_SIZE]; /* its own: "ms", "celsius" …; "" = none */
+	char reason[256];	     /* where it is not known */
 };
 
 /* Looks up what the term compares: of a metric that was recorded, the value that is worst for it. A

@@ -218,17 +218,13 @@ static const char failure[] =
 static void add_case(
 	cJSON *cases, const cJSON *tree, const char *name, const char *message, const cJSON *row)
 {
-	char bytes[256];
-	struct text text = TEXT_IN(bytes);
-	cJSON *one = cJSON_CreateObject();
+	char title[256], why[256];
+	struct text text = TEXT_IN(title);
 	template_add(&text, "[{session.name}|{session.app}]: ", tree, true);
 	template_add(&text, name, row, true);
-	cJSON_AddStringToObject(one, "name", bytes);
-	text = TEXT_IN(bytes);
+	text = TEXT_IN(why);
 	template_add(&text, message, row, true);
-	cJSON_AddStringToObject(one, "result", bytes[0] == '\0' ? "passed" : "failed");
-	cJSON_AddStringToObject(one, "message", bytes);
-	cJSON_AddItemToArray(cases, one);
+	document_add_case(cases, title, why[0] == '\0' ? "passed" : "failed", why);
 }
 
 void report_junit(const cJSON *tree, FILE *out)

@@ -20,7 +20,8 @@ enum {
 	PAUSE_MIN_MS = 20,
 	PAUSE_MAX_MS = 250,
 	RETRY_MS = 250,
-	PATIENCE_MS = 60000
+	PATIENCE_MS = 60000,
+	BAR_COLUMNS = 10,
 };
 
 struct follow {
@@ -47,6 +48,19 @@ void session_progress(const cJSON *session, int64_t *shown, FILE *out)
 	}
 }
 
+/* A bar, where there is an end to reach. */
+static void add_bar(struct text *text, const cJSON *session, bool utf8)
+{
+	double seconds = json_number(session, "seconds");
+	double share = fmax(json_number(session, "frames_done") / json_number(session, "frames"),
+		(seconds - json_number(session, "left_s")) / seconds); /* one of them may be NAN */
+	for (int i = 0; !isnan(share) && i < BAR_COLUMNS; i++) {
+		const char *full = utf8 ? "█" : "#", *rest = utf8 ? "░" : ".";
+		text_add(text, "%s%s", i + 0.5 < share * BAR_COLUMNS ? full : rest,
+			i + 1 == BAR_COLUMNS ? " " : "");
+	}
+}
+
 /* How far it is, in a line that fits the terminal. */
 static void draw_status(struct follow *follow)
 {
@@ -60,6 +74,7 @@ static void draw_status(struct follow *follow)
 	if (follow->lost_ms > 0) {
 		text_add(&text, "waiting for the daemon");
 	} else {
+		add_bar(&text, follow->session, style->utf8);
 		template_add(&text, template, follow->session, style->utf8);
 	}
 	line[style->width > 0 ? text_fit(line, style->width - 1) : strlen(line)] = '\0';
