@@ -76,6 +76,11 @@ static void hide_errors(struct canvas *canvas)
 	}
 }
 
+static void never_called(int number)
+{
+	(void)number;
+}
+
 int canvas_open(struct canvas *canvas, const struct style *style)
 {
 	const char *term = getenv("TERM");
@@ -94,6 +99,9 @@ int canvas_open(struct canvas *canvas, const struct style *style)
 	if (!tgetstr("cm", NULL)) {
 		return -ENOTSUP;
 	}
+	/* ncurses ignores SIGTSTP while it draws, which would discard one that waits to be read,
+	 * unless the program has a handler. */
+	sigaction(SIGTSTP, &(struct sigaction){.sa_handler = never_called}, NULL);
 	if (!newterm(NULL, stdout, stdin)) {
 		return -ENODEV;
 	}
