@@ -11,12 +11,14 @@
 #include "proto/name.h"
 
 enum { LINES_MAX = 5, HEIGHT = 80, GLOBS = 3 };
+enum { FRAME_RATE, FRAME_TIME }; /* the first of kinds */
 
 static const struct kind {
 	const char *title, *unit, *glob[GLOBS];
 	double scale;
 	bool zero; /* the axis begins at 0 */
 } kinds[] = {
+	{"Frame rate", "fps", {NULL}, 1, true},
 	{"Frame time", "ms", {NULL}, 1, true},
 	{"Temperature", "°C", {"temperature/*"}, 1, false},
 	{"Power", "W", {"power/*"}, 1e-3, true},
@@ -87,13 +89,21 @@ static void add_series(struct panel *panel, const struct page *page, const struc
 	}
 }
 
-static void add_frames(struct panel *panel, const struct page *page)
+/* The rate is that of the second before each frame. */
+static void add_frames(struct panel *panel, const struct page *page, bool rate)
 {
 	const struct data *data = page->data;
 	panel->name[0] = "frames";
-	for (size_t i = 0; i < data->frame_count; i++) {
-		line_add(&panel->line[0], data->frame[i].at_s / page->span_s,
-			data_frame_ms(&data->frame[i]));
+	for (size_t i = 0, from = 0; i < data->frame_count; i++) {
+		double at_s = data->frame[i].at_s;
+		while (at_s - data->frame[from].at_s > 1) {
+			from++;
+		}
+		double fps = (double)(i - from) / (at_s - data->frame[from].at_s);
+		line_add(&panel->line[0], at_s / page->span_s,
+			!rate	   ? data_frame_ms(&data->frame[i])
+			: from > 0 ? fps
+				   : (double)NAN);
 	}
 	panel->count = panel->line[0].points > 0;
 }
@@ -140,7 +150,8 @@ static int decimals_of(double step)
 static void write_panel(const struct panel *panel, const struct page *page, const struct kind *kind)
 {
 	FILE *out = page->out;
-	double low = INFINITY, high = -INFINITY, deadline = page->data->frame_deadline_ms;
+	double low = INFINITY, high = -INFINITY;
+	double deadline = kind == &kinds[FRAME_TIME] ? page->data->frame_deadline_ms : (double)NAN;
 	fprintf(out, "<div class=\"legend\"><h3>%s <span>%s</span></h3>", kind->title, kind->unit);
 	for (size_t i = 0; i < panel->count; i++) {
 		const struct line_columns *line = &panel->line[i];
@@ -153,7 +164,7 @@ static void write_panel(const struct panel *panel, const struct page *page, cons
 	}
 	fprintf(out, panel->more > 0 ? "<span>%zu more</span></div>\n" : "</div>\n", panel->more);
 	low = kind->zero ? fmin(low, 0) : low;
-	high = deadline < 2 * high && !kind->glob[0] ? fmax(high, deadline) : high;
+	high = deadline < 2 * high ? fmax(high, deadline) : high;
 	double step = step_of(fmax(high - low, fmax(fabs(high) * 0.02, 0.03)), 3);
 	double bottom = floor(low / step) * step;
 	double top = fmax(ceil(high / step) * step, bottom + step), range = top - bottom;
@@ -174,7 +185,7 @@ static void write_panel(const struct panel *panel, const struct page *page, cons
 		line_write(out, &panel->line[i], i, bottom, top);
 	}
 	fputs("</svg>", out);
-	if (!kind->glob[0] && deadline <= top) {
+	if (deadline <= top) {
 		double y = HEIGHT - deadline / range * HEIGHT;
 		fprintf(out, "<line class=\"dead\" x2=\"100%%\" y1=\"%.1f\" y2=\"%.1f\"/>", y, y);
 	}
@@ -203,7 +214,7 @@ void html_time(const struct page *page)
 		if (kinds[i].glob[0]) {
 			add_series(panel, page, &kinds[i]);
 		} else {
-			add_frames(panel, page);
+			add_frames(panel, page, i == FRAME_RATE);
 		}
 		if (panel->count > 0) {
 			write_panel(panel, page, &kinds[i]);
