@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * past_frames.h: reads the frames of an app's current run from its raw records, for diagnosis and
+ * `why`: what carries a frame id is one frame; in an app without ids an iteration goes from one
+ * start of its main stage to the next (loop.h). Ascending by end.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/core/diagnose/facts.h"
+
+struct app;
+
+enum { PAST_FRAMES = 2048, PAST_EVENTS = 32768 /* at most so many of the newest are looked at */ };
+
+struct past_frame {
+	uint64_t id; /* PROTO_NO_FRAME: an iteration without one */
+	uint64_t start_ns, end_ns;
+	uint64_t delta_ns; /* since the end of the frame before; 0 = not known */
+	float busy_ms;	   /* in outermost stages */
+	float cpu_ms;	   /* CPU time of its stages where measured; NAN */
+	float stage_ms[FACTS_STAGES]; /* without what is nested in it; NAN: did not run */
+	float wait_ms[FACTS_STAGES];  /* from the end of the stage that ran before, to its start */
+	bool has_context;	      /* the five below are known */
+	uint32_t run_delay_us, voluntary, involuntary, minor_faults, major_faults;
+	uint8_t throttled; /* enum throttle_value at its end */
+};
+
+struct past_frames {
+	bool of_stages; /* iterations instead of frames */
+	size_t count;
+	uint64_t first_event_ns; /* how far the records reach back */
+	uint64_t events;	 /* of stages and frames, in that time */
+	size_t stages;
+	char stage[FACTS_STAGES][PROTO_NAME_SIZE]; /* names, first seen first */
+	struct past_frame frame[PAST_FRAMES];	   /* the newest, oldest first */
+};
+
+/* Reads those that ended in [from_ns, to_ns]. */
+void past_frames_read(
+	const struct app *app, uint64_t from_ns, uint64_t to_ns, struct past_frames *ret);
