@@ -38,6 +38,7 @@ struct fact_stage {
 	char name[PROTO_NAME_SIZE];
 	enum stage_role role;
 	char unit[PROTO_LABEL_SIZE], expected_unit[PROTO_LABEL_SIZE]; /* "" = none */
+	char category[PROTO_LABEL_SIZE];			      /* "" = none */
 	bool cpu_fallback;
 	struct fact ms;	       /* a frame: time in it / frames; without what is nested in it */
 	double share;	       /* of busy_ms.now, 0 … 1 */
@@ -51,52 +52,52 @@ struct fact_stage {
 /* Sensors and other metrics by path; X(NAME, "path", how). A path may have wildcards: the value is
  * the max, min or sum over what matches, and path becomes the name of the metric that it is from.
  * %s is the app. */
-#define FACT_METRICS(X) \
-	X(TEMPERATURE, "temperature/max", MAX) \
-	X(HEADROOM, "headroom/*", MIN) \
-	X(THROTTLE_ACTIVE, "throttle/active", MAX) \
-	X(UNDER_VOLTAGE, "throttle/under_voltage", MAX) \
-	X(FREQ_CAPPED, "throttle/freq_capped", MAX) \
-	X(THROTTLED, "throttle/throttled", MAX) \
-	X(SOFT_TEMP_LIMIT, "throttle/soft_temp_limit", MAX) \
-	X(OVER_CURRENT, "throttle/over_current", MAX) \
-	X(OVER_CURRENT_RATE, "throttle/oc*_rate", MAX) \
-	X(CPU, "cpu/utilization", MAX) \
-	X(CPU_BUSIEST, "cpu/*/utilization", MAX) \
-	X(CPU_FREQUENCY, "cpu/*/frequency", MAX) \
-	X(CPU_IOWAIT, "cpu/iowait", MAX) \
-	X(GPU, "gpu/utilization", MAX) \
-	X(GPU_FREQUENCY, "gpu/frequency", MAX) \
-	X(EMC, "emc/utilization", MAX) \
-	X(ENGINE, "engine/*/utilization", MAX) \
-	X(MEMORY_PERCENT, "memory/used_percent", MAX) \
-	X(MEMORY_AVAILABLE, "memory/available", MIN) \
-	X(SWAP_USED, "swap/used", MAX) \
-	X(PRESSURE_CPU, "pressure/cpu/some", MAX) \
-	X(PRESSURE_MEMORY, "pressure/memory/some", MAX) \
-	X(PRESSURE_MEMORY_FULL, "pressure/memory/full", MAX) \
-	X(PRESSURE_IO, "pressure/io/some", MAX) \
-	X(PRESSURE_IO_FULL, "pressure/io/full", MAX) \
-	X(POWER, "power/total", MAX) \
-	X(POWER_BUDGET, "budget/power", MAX) \
-	X(APP_CPU, "process/%s/cpu", MAX) \
-	X(APP_SYSTEM, "process/%s/system", MAX) \
-	X(APP_RSS, "process/%s/rss", MAX) \
-	X(APP_THREADS, "process/%s/threads", MAX) \
-	X(APP_RUN_DELAY, "process/%s/run_delay", MAX) \
-	X(APP_IODELAY, "process/%s/iodelay", MAX) \
+#define FACT_METRICS(X)                                            \
+	X(TEMPERATURE, "temperature/max", MAX)                     \
+	X(HEADROOM, "headroom/*", MIN)                             \
+	X(THROTTLE_ACTIVE, "throttle/active", MAX)                 \
+	X(UNDER_VOLTAGE, "throttle/under_voltage", MAX)            \
+	X(FREQ_CAPPED, "throttle/freq_capped", MAX)                \
+	X(THROTTLED, "throttle/throttled", MAX)                    \
+	X(SOFT_TEMP_LIMIT, "throttle/soft_temp_limit", MAX)        \
+	X(OVER_CURRENT, "throttle/over_current", MAX)              \
+	X(OVER_CURRENT_RATE, "throttle/oc*_rate", MAX)             \
+	X(CPU, "cpu/utilization", MAX)                             \
+	X(CPU_BUSIEST, "cpu/*/utilization", MAX)                   \
+	X(CPU_FREQUENCY, "cpu/*/frequency", MAX)                   \
+	X(CPU_IOWAIT, "cpu/iowait", MAX)                           \
+	X(GPU, "gpu/utilization", MAX)                             \
+	X(GPU_FREQUENCY, "gpu/frequency", MAX)                     \
+	X(EMC, "emc/utilization", MAX)                             \
+	X(ENGINE, "engine/*/utilization", MAX)                     \
+	X(MEMORY_PERCENT, "memory/used_percent", MAX)              \
+	X(MEMORY_AVAILABLE, "memory/available", MIN)               \
+	X(SWAP_USED, "swap/used", MAX)                             \
+	X(PRESSURE_CPU, "pressure/cpu/some", MAX)                  \
+	X(PRESSURE_MEMORY, "pressure/memory/some", MAX)            \
+	X(PRESSURE_MEMORY_FULL, "pressure/memory/full", MAX)       \
+	X(PRESSURE_IO, "pressure/io/some", MAX)                    \
+	X(PRESSURE_IO_FULL, "pressure/io/full", MAX)               \
+	X(POWER, "power/total", MAX)                               \
+	X(POWER_BUDGET, "budget/power", MAX)                       \
+	X(APP_CPU, "process/%s/cpu", MAX)                          \
+	X(APP_SYSTEM, "process/%s/system", MAX)                    \
+	X(APP_RSS, "process/%s/rss", MAX)                          \
+	X(APP_THREADS, "process/%s/threads", MAX)                  \
+	X(APP_RUN_DELAY, "process/%s/run_delay", MAX)              \
+	X(APP_IODELAY, "process/%s/iodelay", MAX)                  \
 	X(APP_INVOLUNTARY, "process/%s/involuntary_switches", MAX) \
-	X(APP_MAJOR_FAULTS, "process/%s/major_faults", MAX) \
-	X(APP_MINOR_FAULTS, "process/%s/minor_faults", MAX) \
-	X(APP_READ, "process/%s/read_bytes", MAX) \
-	X(APP_WRITE, "process/%s/write_bytes", MAX) \
+	X(APP_MAJOR_FAULTS, "process/%s/major_faults", MAX)        \
+	X(APP_MINOR_FAULTS, "process/%s/minor_faults", MAX)        \
+	X(APP_READ, "process/%s/read_bytes", MAX)                  \
+	X(APP_WRITE, "process/%s/write_bytes", MAX)                \
 	X(DAEMON_CPU, "process/edgeprofd/cpu", MAX)
 
 enum fact_metric {
 #define X(name, path, how) FACT_##name,
 	FACT_METRICS(X)
 #undef X
-	FACT_METRIC_COUNT
+		FACT_METRIC_COUNT
 };
 
 struct fact_series {
@@ -152,7 +153,7 @@ struct facts {
 				    * in at least a tenth of the slow frames */
 
 	/* frames by what the hardware did at their end, over the span */
-	double throttled_share; /* 0 … 1; NAN: not known */
+	double throttled_share;		     /* 0 … 1; NAN: not known */
 	double throttled_ms, unthrottled_ms; /* median of frame_ms; NAN below 10 of a kind */
 	double throttled_joules, unthrottled_joules; /* of one frame */
 
@@ -165,13 +166,13 @@ struct facts {
 	uint32_t cpus;
 	bool virtual_machine;
 	char governor[64], power_mode[48]; /* "" = unknown */
-	double frequency_limit;	  /* scaling_max_freq / cpuinfo_max_freq; NAN = not known */
-	double critical_celsius;  /* first passive trip, else the alert's limit; NAN */
-	int nice;		  /* of the app's main thread */
-	char policy[16];	  /* "SCHED_OTHER"; "" = not known */
-	double quota_percent;	  /* of one core, of its control group; NAN = none */
-	double quota_throttled;	  /* share of the time now in which the quota held it back; NAN */
-	double cpus_allowed;	  /* processors it may use; NAN */
+	double frequency_limit;	 /* scaling_max_freq / cpuinfo_max_freq; NAN = not known */
+	double critical_celsius; /* first passive trip, else the alert's limit; NAN */
+	int nice;		 /* of the app's main thread */
+	char policy[16];	 /* "SCHED_OTHER"; "" = not known */
+	double quota_percent;	 /* of one core, of its control group; NAN = none */
+	double quota_throttled;	 /* share of the time now in which the quota held it back; NAN */
+	double cpus_allowed;	 /* processors it may use; NAN */
 };
 
 /* The role of a stage by its name: "capture", "cam_read", "preproc", "detect", "nms" … */

@@ -19,9 +19,9 @@ enum { PAST_FRAMES = 2048, PAST_EVENTS = 32768 /* at most so many of the newest 
 struct past_frame {
 	uint64_t id; /* PROTO_NO_FRAME: an iteration without one */
 	uint64_t start_ns, end_ns;
-	uint64_t delta_ns; /* since the end of the frame before; 0 = not known */
-	float busy_ms;	   /* in outermost stages */
-	float cpu_ms;	   /* CPU time of its stages where measured; NAN */
+	uint64_t delta_ns;	      /* since the end of the frame before; 0 = not known */
+	float busy_ms;		      /* in outermost stages */
+	float cpu_ms;		      /* CPU time of its stages where measured; NAN */
 	float stage_ms[FACTS_STAGES]; /* without what is nested in it; NAN: did not run */
 	float wait_ms[FACTS_STAGES];  /* from the end of the stage that ran before, to its start */
 	bool has_context;	      /* the five below are known */
