@@ -56,7 +56,7 @@ struct daemon {
 	uint8_t boot_id[16]; /* that of facts as bytes */
 
 	struct core core;
-	struct facts facts;
+	struct machine_facts facts;
 	struct modes modes;
 	struct broker_status broker;
 	struct system_memory memory; /* as it was read last for a mark */

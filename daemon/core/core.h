@@ -21,7 +21,7 @@ struct core {
 	struct processes *processes;
 	struct throttle_status *throttle;
 	struct wallclock *wall;
-	const struct facts *facts;
+	const struct machine_facts *facts;
 	struct modes *modes; /* NULL: nobody reads them */
 	struct broker_status *broker;
 	struct counters *counters;

@@ -73,7 +73,7 @@ static bool is_virtual(const struct root *root)
 	return false;
 }
 
-void facts_read(struct facts *facts, const struct root *root, const struct root *real_root)
+void facts_read(struct machine_facts *facts, const struct root *root, const struct root *real_root)
 {
 	static const char *const models[] = {"proc/device-tree/model",
 		"sys/firmware/devicetree/base/model", "sys/class/dmi/id/product_version",

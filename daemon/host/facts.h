@@ -6,4 +6,4 @@
 #include "daemon/util/root.h"
 
 /* Fills every field but run_dir and history_reason; what cannot be read stays empty. */
-void facts_read(struct facts *facts, const struct root *root, const struct root *real_root);
+void facts_read(struct machine_facts *facts, const struct root *root, const struct root *real_root);

@@ -62,7 +62,7 @@ static void note(struct session *row, const char *name, const char *value)
 /* The device and how it is set: what a session's numbers depend on. */
 static void note_device(struct session *row, const struct core *core)
 {
-	const struct facts *facts = core->facts;
+	const struct machine_facts *facts = core->facts;
 	const struct modes *modes = core->modes;
 	char number[16];
 	note(row, "device", facts->model);

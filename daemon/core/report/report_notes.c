@@ -174,7 +174,7 @@ static void throttled_line(struct report *report, const struct app *app)
 void report_hygiene(struct report *report)
 {
 	const struct app *app = report->app;
-	const struct facts *facts = report->core->facts;
+	const struct machine_facts *facts = report->core->facts;
 	double seconds = (double)(report->end_ns - app->since_ns) / 1e9;
 	double others = others_percent(report);
 	struct app_accounting events;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct facts {
+struct machine_facts {
 	char version[32];
 	char hostname[65];
 	char model[128]; /* device tree model, DMI product, or "" */

@@ -298,7 +298,7 @@ static void add_components(
 }
 
 /* What all components share. */
-static void add_device(struct writer *writer, const struct facts *facts)
+static void add_device(struct writer *writer, const struct machine_facts *facts)
 {
 	struct json *json = &writer->json;
 	char text[TOPIC_SIZE];

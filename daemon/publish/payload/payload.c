@@ -81,7 +81,7 @@ static struct json begin(const char *schema, const struct core *core, uint64_t t
 
 char *payload_info(const struct core *core, size_t *length)
 {
-	const struct facts *facts = core->facts;
+	const struct machine_facts *facts = core->facts;
 	struct json json = begin("edgeprof.info/1", core, sysops()->now_ns());
 	json_string_opt(&json, "version", facts->version);
 	json_string_opt(&json, "hostname", facts->hostname);

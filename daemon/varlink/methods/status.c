@@ -27,14 +27,14 @@ enum { STATUS_ROOM = 16 * 1024, STATUS_REASONS = 16 };
 
 static void facts_fields(struct json *out, const struct core *core, uint64_t now_ns)
 {
-#define FIELD(name) JSON_FIELD(struct facts, #name, name)
-#define OPT(name) JSON_FIELD_AS(JSON_STRING_OPT, struct facts, #name, name)
+#define FIELD(name) JSON_FIELD(struct machine_facts, #name, name)
+#define OPT(name) JSON_FIELD_AS(JSON_STRING_OPT, struct machine_facts, #name, name)
 	static const struct json_field fields[] = {FIELD(version), FIELD(hostname), OPT(model),
 		OPT(os), FIELD(kernel), FIELD(arch), FIELD(boot_id), FIELD(cpus),
-		JSON_FIELD(struct facts, "page_bytes", page_size), FIELD(run_dir)};
+		JSON_FIELD(struct machine_facts, "page_bytes", page_size), FIELD(run_dir)};
 #undef FIELD
 #undef OPT
-	const struct facts *facts = core->facts;
+	const struct machine_facts *facts = core->facts;
 	JSON_FIELDS(out, fields, facts);
 	if (core->archive && archive_boot_seq(core->archive) > 0) {
 		json_unsigned(out, "boot_seq", archive_boot_seq(core->archive));

@@ -208,7 +208,7 @@ END_TEST
 /* The daemon's part: apps end, and their reports are written one after the other. */
 
 static uv_loop_t loop;
-static struct facts facts;
+static struct machine_facts facts;
 static struct core core;
 static struct reports *reports;
 

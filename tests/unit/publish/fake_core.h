@@ -139,7 +139,7 @@ static inline void fake_transition(
 }
 
 static struct wallclock fake_wall;
-static struct facts fake_facts = {.version = "0.1.0",
+static struct machine_facts fake_facts = {.version = "0.1.0",
 	.hostname = "nano-7",
 	.model = "A board",
 	.os = "An OS",

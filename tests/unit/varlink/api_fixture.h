@@ -49,7 +49,7 @@
 static struct fixture {
 	uv_loop_t loop;
 	struct core core;
-	struct facts facts;
+	struct machine_facts facts;
 	struct broker_status broker;
 	struct counters counters;
 	struct throttle_status throttle;
@@ -121,7 +121,7 @@ static void fixture_core(void)
 	ck_assert_int_eq(metrics_observe(c->metrics, observer), 0);
 	wallclock_init(&f.wall);
 	wallclock_note(&f.wall, f.now_ns, 1700000000000000000, true);
-	f.facts = (struct facts){.version = "0.1.0",
+	f.facts = (struct machine_facts){.version = "0.1.0",
 		.hostname = "board",
 		.os = "Debian",
 		.kernel = "6.1",

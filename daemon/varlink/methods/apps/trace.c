@@ -143,7 +143,7 @@ static void put_app(struct json *out, const struct trace_app *app)
 static void put_start(struct json *out, const struct trace_stream *stream)
 {
 	const struct core *core = stream->base.connection->api->core;
-	const struct facts *facts = core->facts;
+	const struct machine_facts *facts = core->facts;
 	json_open(out, "start", '{');
 	json_string(out, "version", facts->version);
 	json_string(out, "hostname", facts->hostname);

@@ -17,7 +17,7 @@
 #include "tests/unit/unit.h"
 
 static struct wallclock wall;
-static struct facts facts;
+static struct machine_facts facts;
 static struct processes processes;
 static struct core core;
 static char text[APP_REPORT_SIZE];
@@ -28,7 +28,7 @@ static void report_setup(void)
 	setup();
 	wallclock_init(&wall);
 	wallclock_note(&wall, T0, INT64_C(1763703625) * 1000000000, true);
-	facts = (struct facts){.cpus = 4};
+	facts = (struct machine_facts){.cpus = 4};
 	processes = (struct processes){.rows = 0};
 	core = (struct core){.apps = apps,
 		.metrics = metrics,
