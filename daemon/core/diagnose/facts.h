@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/name.h"
+#include "proto/mapping.h"
 
 enum { FACTS_SEGMENTS = 64, FACTS_STAGES = 24, FACTS_PROCESSES = 3 };
 

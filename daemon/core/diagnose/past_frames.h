@@ -25,20 +25,48 @@ struct past_frame {
 	float stage_ms[FACTS_STAGES]; /* without what is nested in it; NAN: did not run */
 	float wait_ms[FACTS_STAGES];  /* from the end of the stage that ran before, to its start */
 	bool has_context;	      /* the five below are known */
+	/* run_delay_us may be PROTO_CPU_NOT_MEASURED all the same */
 	uint32_t run_delay_us, voluntary, involuntary, minor_faults, major_faults;
 	uint8_t throttled; /* enum throttle_value at its end */
 };
 
+/* Private to past_frames.c: what is known of a frame while it is put together. */
+struct past_scratch {
+	uint64_t closed_ns;	      /* end of its FRAME record; 0 = none came */
+	uint16_t thread;	      /* the one that began it */
+	uint8_t first;		      /* its first stage */
+	bool shared;		      /* several threads took part */
+	float ended_ms[FACTS_STAGES]; /* after start_ns */
+};
+
 struct past_frames {
 	bool of_stages; /* iterations instead of frames */
+	bool whole;	/* the frames are all of the run, but for its warm-up */
 	size_t count;
 	uint64_t first_event_ns; /* how far the records reach back */
 	uint64_t events;	 /* of stages and frames, in that time */
 	size_t stages;
 	char stage[FACTS_STAGES][PROTO_NAME_SIZE]; /* names, first seen first */
 	struct past_frame frame[PAST_FRAMES];	   /* the newest, oldest first */
+	struct past_scratch scratch[PAST_FRAMES];
 };
 
-/* Reads those that ended in [from_ns, to_ns]. */
+/* Reads those that ended in [from_ns, to_ns], without those of the warm-up. After a pause of more
+ * than FRAMES_PAUSE_S the delta is not known. */
 void past_frames_read(
 	const struct app *app, uint64_t from_ns, uint64_t to_ns, struct past_frames *ret);
+
+/* One execution of a stage. */
+struct past_run {
+	uint16_t name;	 /* number of trace_log_name_of() in app->log */
+	uint16_t thread; /* distinguishes threads and processes; 64 at most */
+	uint8_t depth;	 /* stages open around it */
+	uint8_t throttled;
+	uint32_t cpu_us;
+	uint64_t start_ns, end_ns, frame;
+};
+
+/* Calls visit for each execution in the raw records that ended in [from_ns, to_ns]; those that are
+ * nested come ahead of the one around them. */
+void past_runs_visit(const struct app *app, uint64_t from_ns, uint64_t to_ns,
+	void (*visit)(void *ctx, const struct past_run *run), void *ctx);

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What facts_gather() measures of simulated apps, of which everything is known. */
+#include "daemon/core/diagnose/gather.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/unit/diagnose/simulation.h"
+#include "tests/unit/unit.h"
+
+static struct simulation *simulation;
+static struct facts facts;
+
+static const struct simulation_model camera = {.camera_fps = 15,
+	.stages = 4,
+	.stage = {{.name = "capture", .mean_ms = 4, .sigma_ms = 0.3},
+		{.name = "infer", .mean_ms = 40, .sigma_ms = 1, .cpu_share = 0.25},
+		{.name = "resize", .mean_ms = 6, .sigma_ms = 0.3, .parent = 2},
+		{.name = "publish", .mean_ms = 2, .sigma_ms = 0.2}},
+	.context = {.run_delay_ms = 0.5, .voluntary = 4, .minor_faults = 2}};
+
+static void begin(const struct simulation_options *options)
+{
+	simulation = simulation_open(options);
+}
+
+static void run(double seconds)
+{
+	simulation_run(simulation, seconds);
+	simulation_gather(simulation, &facts);
+}
+
+static void teardown(void)
+{
+	simulation_close(simulation);
+	simulation = NULL;
+}
+
+static void near(double value, double want, double tolerance, const char *what)
+{
+	ck_assert_msg(fabs(value - want) <= tolerance, "%s is %.9g, not %.9g", what, value, want);
+}
+
+#define NEAR(value, want, tolerance) near(value, want, tolerance, #value)
+#define UNKNOWN(value) ck_assert_msg(isnan(value), #value " is %.9g", (double)(value))
+
+static const struct fact_stage *stage(const char *name)
+{
+	size_t i = 0;
+	while (i < facts.stages && strcmp(facts.stage[i].name, name) != 0) {
+		i++;
+	}
+	ck_assert_msg(i < facts.stages, "no stage %s", name);
+	return &facts.stage[i];
+}
+
+static const struct fact_series *series(enum fact_metric which)
+{
+	return &facts.metric[which];
+}
+
+/* The clock is limited from hot_s on. */
+static double hot_s;
+
+static void heats(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)of;
+	model->stage[1].mean_ms = t_s >= hot_s ? 92 : 40;
+}
+
+static void sensors(struct simulation *of, double t_s)
+{
+	bool hot = t_s >= hot_s;
+	simulation_set(of, UNIT_CELSIUS, "temperature/cpu", hot ? 81 : 60, NULL);
+	simulation_set(of, UNIT_CELSIUS, "temperature/max", hot ? 81 : 60, NULL);
+	simulation_set(of, UNIT_CELSIUS, "headroom/cpu", hot ? -1 : 20, NULL);
+	simulation_set(of, UNIT_CELSIUS, "headroom/gpu", 30, NULL);
+	simulation_set(of, UNIT_BOOL, "throttle/active", hot, NULL);
+	simulation_set(of, UNIT_MILLIWATTS, "power/total", hot ? 6000 : 9000, NULL);
+	simulation_set(of, UNIT_PERCENT, "cpu/0/utilization", 30, NULL);
+	simulation_set(of, UNIT_PERCENT, "cpu/1/utilization", 50, NULL);
+	simulation_set(of, UNIT_PERCENT, "cpu/2/utilization", NAN, "offline");
+	simulation_set(of, UNIT_BYTES, "process/cam/rss", 1e8 + 5e4 * t_s, NULL);
+	simulation_set(
+		of, UNIT_PERCENT, "gpu/utilization", t_s < 60 ? 42 : NAN, t_s < 60 ? NULL : "gone");
+}
+
+FIXTURE(NULL, teardown);
+
+START_TEST(a_healthy_app_is_as_usual)
+{
+	begin(&(struct simulation_options){.model = camera});
+	run(120);
+	NEAR(facts.frame_ms.now, 1000 / 15.0, 0.3);
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.3);
+	NEAR(facts.busy_ms.now, 52, 0.5);
+	NEAR(facts.busy_ms.usual, 52, 0.5);
+	NEAR(facts.latency_ms.now, 52, 0.5);
+	NEAR(facts.span_s, 120, 0.2);
+	ck_assert_uint_ge(facts.frames, 1790);
+	ck_assert_uint_le(facts.frames, 1800);
+	ck_assert(!facts.of_stages && !facts.warming_up);
+	UNKNOWN(facts.since_s);
+	UNKNOWN(facts.target_ms);
+	UNKNOWN(facts.deadline_ms);
+	UNKNOWN(facts.miss_percent.now);
+	UNKNOWN(facts.throttled_share);
+	NEAR(facts.frame_p50_ms, 1000 / 15.0, 0.5);
+	NEAR(facts.busy_p5_ms, 50, 1);
+	NEAR(facts.run_delay_ms.now, 0.5, 1e-6);
+	NEAR(facts.voluntary.now, 4, 1e-9);
+	NEAR(facts.slow_share, 0, 0.003);
+	ck_assert_double_eq(facts.dropped, 0);
+	NEAR(facts.event_rate, 15 * 5, 2);
+	ck_assert_uint_eq(facts.cpus, 4);
+	NEAR(facts.cpus_allowed, 4, 0);
+	ck_assert_str_eq(facts.policy, "SCHED_OTHER");
+	ck_assert_uint_eq(facts.stages, 4);
+}
+END_TEST
+
+START_TEST(stages_have_their_own_time_and_that_of_executions)
+{
+	struct simulation_model model = camera;
+	model.stage[1].unit = "cpu";
+	model.stage[1].expected_unit = "gpu";
+	begin(&(struct simulation_options){.model = model});
+	run(120);
+	const struct fact_stage *infer = stage("infer"), *resize = stage("resize");
+	NEAR(infer->ms.now, 40, 0.3);
+	NEAR(infer->ms.usual, 40, 0.3);
+	NEAR(resize->ms.now, 6, 0.1);
+	NEAR(infer->share, 40 / 52.0, 0.01);
+	NEAR(infer->p50_ms, 46, 0.5);
+	NEAR(infer->p99_ms, 48.4, 1);
+	NEAR(infer->cpu_ratio, 0.25, 0.001);
+	UNKNOWN(resize->cpu_ratio);
+	NEAR(infer->executions, 1, 0.01);
+	NEAR(infer->excess_ms, 0, 1e-9);
+	NEAR(infer->wait_ms, 0, 1e-3);
+	UNKNOWN(stage("capture")->wait_ms);
+	ck_assert_str_eq(infer->unit, "cpu");
+	ck_assert_str_eq(infer->expected_unit, "gpu");
+	ck_assert(infer->cpu_fallback && !resize->cpu_fallback);
+}
+END_TEST
+
+/* Whenever it begins, unless nearly all of the time is slow. */
+START_LOOP_TEST(a_drop_has_its_time_and_its_sensors, 1, 5)
+{
+	const struct simulation_model model = camera;
+	hot_s = 25 * _i;
+	begin(&(struct simulation_options){.model = model, .change = heats, .sense = sensors});
+	run(125);
+	double ago_s = 125 - hot_s;
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.7);
+	NEAR(facts.frame_ms.now, 104, 0.6);
+	NEAR(stage("infer")->ms.now, 92, 0.6);
+	NEAR(stage("infer")->ms.usual, 40, 1);
+	NEAR(facts.since_s, ago_s, 2);
+	ck_assert(!facts.warming_up);
+	NEAR(series(FACT_TEMPERATURE)->mean.now, 81, 1e-6);
+	NEAR(series(FACT_TEMPERATURE)->mean.usual, 60, 1.5);
+	NEAR(series(FACT_TEMPERATURE)->first_s, ago_s, 3);
+	NEAR(series(FACT_THROTTLE_ACTIVE)->mean.now, 1, 1e-9);
+	NEAR(series(FACT_THROTTLE_ACTIVE)->mean.usual, 0, 0.1);
+	ck_assert_double_gt(series(FACT_TEMPERATURE)->frames_match, 0.6);
+	NEAR(facts.throttled_ms, 104, 1);
+	NEAR(facts.unthrottled_ms, 1000 / 15.0, 1);
+	NEAR(facts.throttled_joules, 6 * 0.104, 0.02);
+	NEAR(facts.unthrottled_joules, 9 / 15.0, 0.02);
+	double frames = ago_s / 0.104 / (ago_s / 0.104 + hot_s * 15);
+	NEAR(facts.throttled_share, frames, 0.03);
+	NEAR(facts.critical_celsius, 80, 1e-6);
+}
+END_TEST
+
+START_TEST(metrics_are_of_those_that_match)
+{
+	hot_s = 1000;
+	begin(&(struct simulation_options){.model = camera, .sense = sensors});
+	run(120);
+	ck_assert_str_eq(series(FACT_CPU_BUSIEST)->path, "cpu/1/utilization");
+	NEAR(series(FACT_CPU_BUSIEST)->mean.now, 50, 1e-6);
+	ck_assert_str_eq(series(FACT_HEADROOM)->path, "headroom/cpu");
+	ck_assert_str_eq(series(FACT_APP_RSS)->path, "process/cam/rss");
+	NEAR(series(FACT_APP_RSS)->slope, 5e4, 500);
+	ck_assert_double_gt(series(FACT_APP_RSS)->slope_low, 4.5e4);
+	ck_assert_double_le(series(FACT_APP_RSS)->slope_low, series(FACT_APP_RSS)->slope);
+	UNKNOWN(series(FACT_CPU_BUSIEST)->frames_match);
+	ck_assert_str_eq(series(FACT_SWAP_USED)->path, "");
+	UNKNOWN(series(FACT_SWAP_USED)->mean.now);
+	/* what it was is not what it is */
+	ck_assert_str_eq(series(FACT_GPU)->path, "gpu/utilization");
+	UNKNOWN(series(FACT_GPU)->mean.now);
+	UNKNOWN(series(FACT_GPU)->most);
+	UNKNOWN(series(FACT_GPU)->first_s);
+}
+END_TEST
+
+static void pauses(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)of;
+	model->stopped = t_s >= 40 && t_s < 70;
+}
+
+START_TEST(a_pause_is_no_slow_frame)
+{
+	begin(&(struct simulation_options){.model = camera, .change = pauses});
+	run(120);
+	NEAR(facts.frame_ms.now, 1000 / 15.0, 0.3);
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.3);
+	NEAR(facts.slow_share, 0, 0.003);
+	UNKNOWN(facts.since_s);
+	NEAR((double)facts.frames, 90 * 15, 10);
+}
+END_TEST
+
+static void stops(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)of;
+	model->stopped = t_s >= 100;
+}
+
+START_TEST(an_app_that_stopped_has_no_frames_now)
+{
+	begin(&(struct simulation_options){.model = camera, .change = stops});
+	run(120);
+	ck_assert_uint_eq(facts.frames_now, 0);
+	UNKNOWN(facts.frame_ms.now);
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.3);
+	NEAR(facts.since_s, 20, 2);
+}
+END_TEST
+
+START_TEST(without_frames_nothing_is_known)
+{
+	struct simulation_model model = camera;
+	model.stopped = true;
+	begin(&(struct simulation_options){.model = model, .sense = sensors});
+	run(30);
+	ck_assert_uint_eq(facts.frames, 0);
+	ck_assert_uint_eq(facts.frames_now, 0);
+	UNKNOWN(facts.frame_ms.now);
+	UNKNOWN(facts.frame_ms.usual);
+	UNKNOWN(facts.since_s);
+	UNKNOWN(facts.slow_share);
+	NEAR(series(FACT_TEMPERATURE)->mean.now, hot_s > 30 ? 60 : 81, 1e-6);
+	UNKNOWN(series(FACT_TEMPERATURE)->mean.usual);
+}
+END_TEST
+
+static void three(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)t_s;
+	model->stopped = of->next_id >= 3;
+}
+
+START_TEST(three_frames_are_three_frames)
+{
+	begin(&(struct simulation_options){.model = camera, .change = three});
+	run(1);
+	ck_assert_uint_eq(facts.frames, 3);
+	ck_assert_uint_eq(facts.frames_now, 3);
+	NEAR(facts.frame_ms.now, 1000 / 15.0, 5);
+	UNKNOWN(facts.frame_ms.usual);
+	UNKNOWN(facts.since_s);
+	UNKNOWN(facts.slow_period_frames);
+	UNKNOWN(series(FACT_TEMPERATURE)->mean.now);
+}
+END_TEST
+
+START_TEST(a_pipeline_has_waits_and_frames_in_flight)
+{
+	struct simulation_model model = camera;
+	model.stage[2] = (struct simulation_stage){.name = "post", .mean_ms = 70, .thread = 2};
+	model.stage[1].thread = 1;
+	model.stage[3].thread = 2;
+	begin(&(struct simulation_options){.kind = SIMULATE_PIPELINE, .model = model});
+	run(120);
+	ck_assert(!facts.of_stages);
+	NEAR(facts.frame_ms.now, 72, 1);
+	NEAR(facts.busy_ms.now, 116, 1);
+	ck_assert_double_gt(facts.in_flight, 3);
+	ck_assert_double_gt(stage("post")->wait_ms, 100);
+	NEAR(stage("infer")->ms.now, 40, 0.5);
+	NEAR(stage("infer")->executions, 1, 0.05);
+}
+END_TEST
+
+START_LOOP_TEST(without_ids_an_iteration_is_a_frame, SIMULATE_TICKS, SIMULATE_PIPELINE)
+{
+	const struct simulation_model model = camera;
+	hot_s = 60;
+	begin(&(struct simulation_options){.kind = (enum simulation_kind)_i,
+		.model = model,
+		.change = heats,
+		.sense = sensors});
+	run(120);
+	ck_assert_int_eq(facts.of_stages, _i != SIMULATE_TICKS);
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.3);
+	NEAR(facts.frame_ms.now, 104, 0.6);
+	NEAR(facts.since_s, 60, 2);
+	NEAR(facts.busy_ms.now, 104, 1);
+	NEAR(stage("publish")->ms.now, 2, 0.1);
+	NEAR(stage("infer")->ms.now, 92, 0.6);
+	UNKNOWN(facts.latency_ms.now);
+	NEAR(facts.throttled_ms, 104, 1);
+}
+END_TEST
+
+START_TEST(slow_frames_have_a_period_and_a_cause)
+{
+	struct simulation_model model = camera;
+	model.slow_every = 20;
+	model.slow_ms = 100;
+	model.slow_stage = 1;
+	model.slow_context = (struct simulation_context){
+		.run_delay_ms = 60, .involuntary = 9, .major_faults = 3};
+	model.deadline_ms = 70;
+	model.target_fps = 20;
+	begin(&(struct simulation_options){.model = model});
+	run(120);
+	NEAR(facts.slow_share, 0.05, 0.002);
+	NEAR(facts.slow_period_frames, 20, 0.01);
+	NEAR(facts.slow_regularity, 0, 0.01);
+	NEAR(facts.slow_run_delay_ms, 60, 1);
+	NEAR(facts.slow_involuntary, 9, 0.1);
+	NEAR(facts.slow_major_faults, 3, 0.1);
+	ck_assert_double_gt(facts.slow_excess_ms, 60);
+	ck_assert_uint_eq(facts.slow_stages, 1);
+	NEAR(stage("infer")->excess_ms, 100 / 20.0 * 0.54, 1);
+	NEAR(facts.miss_percent.now, 5, 1.5);
+	NEAR(facts.deadline_ms, 70, 1e-9);
+	NEAR(facts.target_ms, 50, 1e-9);
+}
+END_TEST
+
+START_TEST(slow_frames_of_any_stage_are_of_several_stages)
+{
+	struct simulation_model model = camera;
+	model.slow_chance = 0.03;
+	model.slow_ms = 100;
+	model.slow_stage = -1;
+	begin(&(struct simulation_options){.model = model});
+	run(120);
+	ck_assert_uint_eq(facts.slow_stages, 4);
+	ck_assert_double_gt(facts.slow_regularity, 0.5);
+}
+END_TEST
+
+static void warms_up(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)of;
+	model->stage[1].mean_ms = t_s < 20 ? 120 : 40;
+}
+
+START_TEST(a_slow_start_is_warming_up)
+{
+	begin(&(struct simulation_options){.model = camera, .change = warms_up});
+	run(120);
+	ck_assert(facts.warming_up);
+	UNKNOWN(facts.since_s);
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.3);
+}
+END_TEST
+
+START_TEST(frames_of_the_warm_up_are_not_counted)
+{
+	begin(&(struct simulation_options){.model = camera, .change = warms_up, .warmup = 170});
+	run(60);
+	ck_assert(!facts.warming_up);
+	NEAR((double)facts.frames, 15 * 40 - 10, 15);
+}
+END_TEST
+
+START_TEST(what_is_older_than_the_records_is_from_history)
+{
+	hot_s = 1200;
+	begin(&(struct simulation_options){.model = camera, .change = heats, .sense = sensors});
+	run(1800);
+	NEAR(facts.span_s, 1800, 2);
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.5);
+	NEAR(facts.frame_ms.now, 104, 0.6);
+	NEAR(stage("infer")->ms.usual, 40, 1);
+	NEAR(stage("resize")->ms.usual, 6, 0.3);
+	NEAR(facts.busy_ms.usual, 52, 1);
+	NEAR(facts.since_s, 600, 80);
+	NEAR(series(FACT_TEMPERATURE)->mean.usual, 60, 0.1);
+	NEAR(series(FACT_TEMPERATURE)->first_s, 600, 80);
+	NEAR((double)facts.frames, 1200 * 15 + 600 / 0.104, 300);
+	ck_assert_double_gt(series(FACT_TEMPERATURE)->frames_match, 0.6);
+}
+END_TEST
+
+START_TEST(an_app_that_ended_is_judged_by_its_last_frames)
+{
+	begin(&(struct simulation_options){.model = camera});
+	simulation_run(simulation, 60);
+	apps_detach(simulation->core.apps, simulation->process, PROCESS_ENDED, simulation->now_ns);
+	simulation->now_ns += UINT64_C(3600000000000);
+	simulation_gather(simulation, &facts);
+	NEAR(facts.frame_ms.now, 1000 / 15.0, 0.3);
+	NEAR(facts.span_s, 60, 1);
+}
+END_TEST
+
+static double cpu_s(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* Generous: sanitizers, and other work on the machine. */
+START_TEST(two_minutes_are_simulated_at_once)
+{
+	double start_s = cpu_s();
+	hot_s = 60;
+	begin(&(struct simulation_options){.model = camera, .change = heats, .sense = sensors});
+	simulation_run(simulation, 120);
+	double ran_s = cpu_s() - start_s;
+	simulation_gather(simulation, &facts);
+	double gathered_s = cpu_s() - start_s - ran_s;
+	printf("120 s in %.3f s, facts in %.2f ms\n", ran_s, gathered_s * 1e3);
+	ck_assert_double_lt(ran_s, 0.5);
+	ck_assert_double_lt(gathered_s, 0.1);
+}
+END_TEST
