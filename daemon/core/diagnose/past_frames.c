@@ -25,6 +25,7 @@ enum {
 };
 
 static const uint64_t US_MAX = UINT64_C(1) << 41;
+static const uint64_t ORDER_NS = 2000000000;
 static const uint64_t PAUSE_NS = FRAMES_PAUSE_S * UINT64_C(1000000000);
 
 struct thread {
@@ -36,19 +37,39 @@ struct reader {
 	const struct app *app;
 	struct past_frames *past;
 	enum loop_kind kind;
-	uint16_t marker; /* name of the stage whose starts begin iterations */
-	bool marking;	 /* iterations are being collected */
-	bool shared;	 /* some frame is of several threads */
-	bool complete;	 /* the records reach back to the start of the run */
-	size_t begun;	 /* frames; numbered from 1; the newest PAST_FRAMES are kept */
+	uint16_t marker;       /* name of the stage whose starts begin iterations */
+	bool marking;	       /* iterations are being collected */
+	bool shared;	       /* some frame is of several threads */
+	bool complete;	       /* the records reach back to the start of the run */
+	size_t hint;	       /* the iteration that was found last */
+	size_t begun;	       /* frames; numbered from 1; the newest PAST_FRAMES are kept */
+	uint64_t recent[NEAR]; /* their ids */
 	uint8_t stage[TRACE_NAMES_MAX]; /* by name: index + 1; 0 = not seen yet */
 	struct thread thread[THREADS];
 };
 
+static uint64_t end_of(const struct event *event)
+{
+	bool lasts = event->record.kind == PROTO_KIND_COMPLETE;
+	return event->record.start_ns + (lasts ? event->record.value : 0);
+}
+
+/* Skips most of what ended before from_ns: records are about a tenth of a second out of order. */
+static void seek(const struct trace_log *log, struct trace_cursor *cursor, uint64_t from_ns)
+{
+	const struct event *event;
+	struct trace_cursor next = *cursor;
+	do {
+		*cursor = next;
+		next.position += TRACE_CHUNK;
+		event = trace_log_next(log, &next, NULL);
+	} while (event && end_of(event) + ORDER_NS < from_ns);
+}
+
 /* Each record of the run, oldest first as read, of the newest PAST_EVENTS; true when these are all
  * of the run. */
-static bool walk(
-	const struct app *app, void (*visit)(void *ctx, const struct event *event), void *ctx)
+static bool walk(const struct app *app, uint64_t from_ns,
+	void (*visit)(void *ctx, const struct event *event), void *ctx)
 {
 	struct trace_usage usage;
 	const struct event *event;
@@ -56,6 +77,7 @@ static bool walk(
 	uint64_t skip = usage.count > PAST_EVENTS ? usage.count - PAST_EVENTS : 0;
 	struct trace_cursor cursor = {.position = usage.overwritten + skip};
 	bool complete = cursor.position == 0;
+	seek(app->log, &cursor, from_ns);
 	while ((event = trace_log_next(app->log, &cursor, NULL))) {
 		if (event->record.start_ns < app->since_ns) {
 			complete = true;
@@ -76,8 +98,8 @@ struct pairing {
 	void (*visit)(void *ctx, const struct past_run *run);
 	void *ctx;
 	struct {
-		uint64_t id, start_ns, frame;
-		uint16_t name;
+		uint64_t id;
+		struct past_run run; /* start_ns 0 = none */
 	} open[OPEN];
 };
 
@@ -92,26 +114,23 @@ static void pair(void *ctx, const struct event *event)
 		.throttled = event->throttled,
 		.cpu_us = record->cpu_us,
 		.start_ns = record->start_ns,
-		.end_ns = record->start_ns + record->value,
+		.end_ns = end_of(event),
 		.frame = record->frame};
 	size_t at = (record->value * 31 + record->stage) % OPEN;
+	struct past_run *open = &pairing->open[at].run;
 	if (record->kind == PROTO_KIND_BEGIN) {
+		*open = run;
 		pairing->open[at].id = record->value;
-		pairing->open[at].start_ns = record->start_ns;
-		pairing->open[at].frame = record->frame;
-		pairing->open[at].name = record->stage;
 		return;
 	}
 	if (record->kind == PROTO_KIND_END) {
-		run.start_ns = pairing->open[at].start_ns;
-		run.end_ns = record->start_ns;
-		run.frame = pairing->open[at].frame;
-		if (run.start_ns == 0 || run.end_ns < run.start_ns ||
-			pairing->open[at].id != record->value ||
-			pairing->open[at].name != record->stage) {
+		if (open->start_ns == 0 || open->start_ns > run.end_ns ||
+			pairing->open[at].id != record->value || open->name != run.name) {
 			return;
 		}
-		pairing->open[at].start_ns = 0;
+		run.start_ns = open->start_ns;
+		run.frame = open->frame;
+		open->start_ns = 0;
 	} else if (record->kind != PROTO_KIND_COMPLETE) {
 		return;
 	}
@@ -126,7 +145,7 @@ void past_runs_visit(const struct app *app, uint64_t from_ns, uint64_t to_ns,
 {
 	struct pairing pairing = {.from_ns = from_ns, .to_ns = to_ns, .visit = visit, .ctx = ctx};
 	if (app->log) {
-		walk(app, pair, &pairing);
+		walk(app, from_ns, pair, &pairing);
 	}
 }
 
@@ -144,7 +163,7 @@ static struct past_scratch *scratch_at(struct reader *reader, size_t number)
 static size_t find(struct reader *reader, uint64_t id)
 {
 	size_t oldest = reader->begun > NEAR ? reader->begun - NEAR : 0, number = reader->begun;
-	while (number > oldest && frame_at(reader, number)->id != id) {
+	while (number > oldest && reader->recent[number % NEAR] != id) {
 		number--;
 	}
 	return number > oldest ? number : 0;
@@ -153,6 +172,7 @@ static size_t find(struct reader *reader, uint64_t id)
 static size_t begin(struct reader *reader, uint64_t id, uint64_t start_ns, uint16_t thread)
 {
 	size_t number = ++reader->begun;
+	reader->recent[number % NEAR] = id;
 	struct past_frame *frame = frame_at(reader, number);
 	*frame = (struct past_frame){.id = id, .start_ns = start_ns, .cpu_ms = NAN};
 	*scratch_at(reader, number) = (struct past_scratch){.thread = thread, .first = UNLISTED};
@@ -280,19 +300,25 @@ static void add_run(struct reader *reader, size_t number, const struct past_run 
 	scratch->first = scratch->first == UNLISTED ? stage : scratch->first;
 }
 
-/* The iteration of this time, of those in order; 0 = none. */
+/* The iteration of this time, of those in order; 0 = none. Mostly it is the last one or the next.
+ */
 static size_t iteration_at(struct reader *reader, uint64_t t_ns)
 {
 	const struct past_frame *frame = reader->past->frame;
-	size_t low = 0, high = reader->past->count;
+	size_t low = 0, high = reader->past->count, middle = reader->hint;
 	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (frame[middle].start_ns <= t_ns) {
-			low = middle + 1;
-		} else {
+		if (middle < low || middle >= high) {
+			middle = (low + high) / 2;
+		}
+		if (frame[middle].start_ns > t_ns) {
 			high = middle;
+		} else {
+			low = middle + 1;
+			high = frame[middle].end_ns > t_ns ? low : high;
+			middle = low;
 		}
 	}
+	reader->hint = low > 0 ? low - 1 : 0;
 	return low > 0 && t_ns <= frame[low - 1].end_ns ? low : 0;
 }
 
@@ -382,8 +408,10 @@ static void on_event(void *ctx, const struct event *event)
 static void read_all(struct reader *reader, bool marking)
 {
 	struct pairing pairing = {.to_ns = UINT64_MAX, .visit = on_run, .ctx = reader};
+	bool seeks = !marking && reader->past->count > 0;
+	uint64_t from_ns = seeks ? reader->past->frame[0].start_ns : 0;
 	reader->marking = marking;
-	reader->complete = walk(reader->app, on_event, &pairing);
+	reader->complete |= walk(reader->app, from_ns, on_event, &pairing);
 }
 
 static size_t stages_in(struct reader *reader, size_t number)
@@ -415,14 +443,25 @@ static void trim(struct reader *reader)
 	}
 }
 
-static void swap_frames(struct past_frames *past, size_t a, size_t b)
+/* Offsets of stages become waits. */
+static void finish_waits(struct reader *reader)
 {
-	struct past_frame frame = past->frame[a];
-	struct past_scratch scratch = past->scratch[a];
-	past->frame[a] = past->frame[b];
-	past->scratch[a] = past->scratch[b];
-	past->frame[b] = frame;
-	past->scratch[b] = scratch;
+	struct past_frames *past = reader->past;
+	for (size_t n = 0; n < PAST_FRAMES && n < reader->begun; n++) {
+		float began_ms[FACTS_STAGES];
+		memcpy(began_ms, past->frame[n].wait_ms, sizeof(began_ms));
+		for (size_t i = 0; i < past->stages; i++) {
+			float before_ms = -1;
+			for (size_t k = 0; k < past->stages; k++) {
+				float ended_ms = past->scratch[n].ended_ms[k];
+				bool before = began_ms[k] < began_ms[i] && ended_ms > before_ms;
+				before_ms = before ? ended_ms : before_ms;
+			}
+			float wait_ms = began_ms[i] > before_ms ? began_ms[i] - before_ms : 0;
+			past->frame[n].wait_ms[i] =
+				before_ms < 0 || isnan(began_ms[i]) ? NAN : wait_ms;
+		}
+	}
 }
 
 /* Ascending by end, or where it is not known yet by start; in place. */
@@ -444,36 +483,24 @@ static void sort(struct reader *reader)
 	for (size_t i = 0; i < past->count; i++) {
 		from[i] = (uint16_t)((uint64_t)key[i] % PAST_FRAMES);
 	}
-	for (size_t i = 0; i < past->count; i++) {
-		size_t at = from[i];
-		while (at < i) { /* what was there has been swapped on */
-			at = from[at];
+	for (size_t i = 0; i < past->count; i++) { /* cycle by cycle */
+		if (from[i] == i) {
+			continue;
 		}
-		if (at != i) {
-			swap_frames(past, i, at);
+		const struct past_frame first = past->frame[i];
+		size_t at = i;
+		while (from[at] != i) {
+			size_t next = from[at];
+			past->frame[at] = past->frame[next];
+			from[at] = (uint16_t)at;
+			at = next;
 		}
+		past->frame[at] = first;
+		from[at] = (uint16_t)at;
 	}
 	while (past->count > 0 && past->frame[past->count - 1].end_ns == UINT64_MAX) {
 		past->count--; /* trimmed */
 	}
-}
-
-/* Offsets become waits. */
-static void finish_waits(struct past_frames *past, size_t index)
-{
-	struct past_frame *frame = &past->frame[index];
-	const float *ended_ms = past->scratch[index].ended_ms;
-	float wait_ms[FACTS_STAGES];
-	for (size_t i = 0; i < past->stages; i++) {
-		float before_ms = NAN;
-		for (size_t k = 0; k < past->stages; k++) {
-			if (k != i && frame->wait_ms[k] < frame->wait_ms[i]) {
-				before_ms = fmaxf(before_ms, ended_ms[k]);
-			}
-		}
-		wait_ms[i] = isnan(before_ms) ? NAN : fmaxf(frame->wait_ms[i] - before_ms, 0);
-	}
-	memcpy(frame->wait_ms, wait_ms, past->stages * sizeof(wait_ms[0]));
 }
 
 static uint32_t warmup_of(const struct app *app)
@@ -522,6 +549,7 @@ static void read_iterations(struct reader *reader)
 	}
 	past->count -= past->count > 0; /* the one that goes on */
 	read_all(reader, false);
+	finish_waits(reader);
 }
 
 void past_frames_read(
@@ -542,12 +570,10 @@ void past_frames_read(
 	if (reader.kind == LOOP_OF_FRAMES) {
 		read_all(&reader, false);
 		trim(&reader);
+		finish_waits(&reader);
 		sort(&reader);
 	} else {
 		read_iterations(&reader);
-	}
-	for (size_t i = 0; i < ret->count; i++) {
-		finish_waits(ret, i);
 	}
 	select_frames(&reader, from_ns, to_ns);
 }

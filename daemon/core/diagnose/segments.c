@@ -17,6 +17,7 @@ static const uint64_t SECOND = 1000000000;
 static const uint64_t NOW_NS = 10 * UINT64_C(1000000000);
 /* older values say little about what the app reaches today */
 static const uint64_t OLDER_MAX_NS = 7200 * UINT64_C(1000000000);
+static const uint64_t FINE_MAX_NS = 128 * UINT64_C(1000000000);
 static const double SLOWER = 1.08;
 
 void segment_add(struct segment *segment, int measure, double mean, double frames)
@@ -70,19 +71,17 @@ static void add_frame(struct segment *segment, const struct past_frames *past,
 	}
 }
 
-/* Appends count segments of equal length. */
-static void append(struct span *span, size_t count, uint64_t from_ns, uint64_t to_ns)
+/* Appends at most max segments of equal length, of some time and some frames each. */
+static void append(struct span *span, uint64_t from_ns, uint64_t to_ns, double frames, size_t max)
 {
-	for (size_t i = 0; i < count; i++) {
+	uint64_t length_ns = to_ns - from_ns;
+	double count = fmin((double)length_ns / (double)span->least_ns, frames / FRAMES_MIN);
+	max = count < 1 ? 1 : count < (double)max ? (size_t)count : max;
+	for (size_t i = 0; i < max; i++) {
 		struct segment *segment = &span->segment[span->count++];
-		segment->from_ns = from_ns + (to_ns - from_ns) * i / count;
-		segment->to_ns = from_ns + (to_ns - from_ns) * (i + 1) / count;
+		segment->from_ns = from_ns + length_ns * i / max;
+		segment->to_ns = from_ns + length_ns * (i + 1) / max;
 	}
-}
-
-static size_t clamp(double count, size_t max)
-{
-	return count < 1 ? 1 : count > (double)max ? max : (size_t)count;
 }
 
 static void choose_now(struct span *span)
@@ -118,13 +117,15 @@ void span_divide(struct span *span, const struct past_frames *past, uint64_t sin
 	uint64_t older_ns = from_ns - since_ns;
 	older_ns = older_ns < OLDER_MAX_NS ? older_ns : OLDER_MAX_NS;
 	bool has_older = (double)older_ns / 1e9 > fmax(length_s / 10, 5);
+	/* segments as long as the buckets of history cost a tenth of reading its samples */
+	span->least_ns = until_ns - from_ns + older_ns > FINE_MAX_NS ? 10 * SECOND : SECOND;
 	if (has_older) {
-		size_t max = FACTS_SEGMENTS - RECORD_SEGMENTS;
-		append(span, clamp((double)older_ns / 1e9, max), from_ns - older_ns, from_ns);
+		append(span, from_ns - older_ns, from_ns, INFINITY,
+			FACTS_SEGMENTS - RECORD_SEGMENTS);
 		span->older = span->count;
 	}
-	double count = fmin(length_s, (double)past->count / FRAMES_MIN);
-	append(span, clamp(count, has_older ? RECORD_SEGMENTS : FACTS_SEGMENTS), from_ns, until_ns);
+	append(span, from_ns, until_ns, (double)past->count,
+		has_older ? RECORD_SEGMENTS : FACTS_SEGMENTS);
 	struct segment *segment = &span->segment[span->older];
 	for (size_t i = 0; i < past->count; i++) {
 		while (past->frame[i].end_ns > segment->to_ns &&

@@ -37,6 +37,7 @@ struct segment {
 
 struct span {
 	size_t count, older; /* the older ones come first: no frame of theirs could be read */
+	uint64_t least_ns;   /* length of a segment, at least */
 	size_t now;	     /* the first segment of now */
 	bool is_usual[FACTS_SEGMENTS];
 	bool has_usual, usual_is_now, warming_up;

@@ -119,16 +119,15 @@ void series_slope(struct series *series, const struct span *span, double *slope,
 	*slope_low = series->slopes[rank > 0 ? (size_t)rank : 0];
 }
 
-/* Equal values share the mean of their ranks. */
+/* Equal values share the mean of their ranks; that of all ranks is 0. */
 static void rank(const double *values, size_t count, double *ret)
 {
 	for (size_t i = 0; i < count; i++) {
-		double below = 0, equal = 0;
+		int above = 0;
 		for (size_t k = 0; k < count; k++) {
-			below += values[k] < values[i];
-			equal += values[k] == values[i];
+			above += (values[i] > values[k]) - (values[i] < values[k]);
 		}
-		ret[i] = below + (equal - 1) / 2 - (double)(count - 1) / 2; /* their mean is 0 */
+		ret[i] = above / 2.0;
 	}
 }
 

@@ -87,6 +87,7 @@ static void sensors(struct simulation *of, double t_s)
 		of, UNIT_PERCENT, "gpu/utilization", t_s < 60 ? 42 : NAN, t_s < 60 ? NULL : "gone");
 }
 
+TEST_TIMEOUT(60);
 FIXTURE(NULL, teardown);
 
 START_TEST(a_healthy_app_is_as_usual)
