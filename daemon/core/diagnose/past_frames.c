@@ -11,26 +11,15 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/diagnose/past_order.h"
+#include "daemon/core/diagnose/past_runs.h"
 #include "daemon/core/frames/trace_buffer.h"
-#include "proto/percentile.h"
 
 enum {
-	THREADS = 64,
-	DEPTHS = 16,
-	OPEN = 256, /* begins by id that wait for their end */
-	NEAR = 64,  /* frames among which an id is looked up */
+	NEAR = 64, /* frames among which an id is looked up */
 	UNLISTED = 0xff,
 	IN_FLIGHT = 48, /* frames at the end that may be incomplete */
 	SAMPLED = 8,	/* frames that show which stages a frame has */
-};
-
-static const uint64_t US_MAX = UINT64_C(1) << 41;
-static const uint64_t ORDER_NS = 2000000000;
-static const uint64_t PAUSE_NS = FRAMES_PAUSE_S * UINT64_C(1000000000);
-
-struct thread {
-	size_t frame;				      /* the last one it took part in */
-	uint64_t inside_ns[DEPTHS], since_ns[DEPTHS]; /* runs that wait for the one around them */
 };
 
 struct reader {
@@ -45,108 +34,12 @@ struct reader {
 	size_t begun;	       /* frames; numbered from 1; the newest PAST_FRAMES are kept */
 	uint64_t recent[NEAR]; /* their ids */
 	uint8_t stage[TRACE_NAMES_MAX]; /* by name: index + 1; 0 = not seen yet */
-	struct thread thread[THREADS];
+	size_t in[PAST_THREADS];	/* the last frame that each thread took part in */
 };
 
-static uint64_t end_of(const struct event *event)
+static size_t kept(const struct reader *reader)
 {
-	bool lasts = event->record.kind == PROTO_KIND_COMPLETE;
-	return event->record.start_ns + (lasts ? event->record.value : 0);
-}
-
-/* Skips most of what ended before from_ns: records are about a tenth of a second out of order. */
-static void seek(const struct trace_log *log, struct trace_cursor *cursor, uint64_t from_ns)
-{
-	const struct event *event;
-	struct trace_cursor next = *cursor;
-	do {
-		*cursor = next;
-		next.position += TRACE_CHUNK;
-		event = trace_log_next(log, &next, NULL);
-	} while (event && end_of(event) + ORDER_NS < from_ns);
-}
-
-/* Each record of the run, oldest first as read, of the newest PAST_EVENTS; true when these are all
- * of the run. */
-static bool walk(const struct app *app, uint64_t from_ns,
-	void (*visit)(void *ctx, const struct event *event), void *ctx)
-{
-	struct trace_usage usage;
-	const struct event *event;
-	trace_log_span(app->log, &usage);
-	uint64_t skip = usage.count > PAST_EVENTS ? usage.count - PAST_EVENTS : 0;
-	struct trace_cursor cursor = {.position = usage.overwritten + skip};
-	bool complete = cursor.position == 0;
-	seek(app->log, &cursor, from_ns);
-	while ((event = trace_log_next(app->log, &cursor, NULL))) {
-		if (event->record.start_ns < app->since_ns) {
-			complete = true;
-		} else {
-			visit(ctx, event);
-		}
-	}
-	return complete;
-}
-
-static uint16_t thread_of(const struct event *event)
-{
-	return (uint16_t)((event->slot + event->process * 7u) % THREADS);
-}
-
-struct pairing {
-	uint64_t from_ns, to_ns;
-	void (*visit)(void *ctx, const struct past_run *run);
-	void *ctx;
-	struct {
-		uint64_t id;
-		struct past_run run; /* start_ns 0 = none */
-	} open[OPEN];
-};
-
-/* An execution; a begin by id waits for its end. */
-static void pair(void *ctx, const struct event *event)
-{
-	struct pairing *pairing = ctx;
-	const struct proto_record *record = &event->record;
-	struct past_run run = {.name = record->stage,
-		.thread = thread_of(event),
-		.depth = record->flags >> PROTO_RECORD_DEPTH_SHIFT,
-		.throttled = event->throttled,
-		.cpu_us = record->cpu_us,
-		.start_ns = record->start_ns,
-		.end_ns = end_of(event),
-		.frame = record->frame};
-	size_t at = (record->value * 31 + record->stage) % OPEN;
-	struct past_run *open = &pairing->open[at].run;
-	if (record->kind == PROTO_KIND_BEGIN) {
-		*open = run;
-		pairing->open[at].id = record->value;
-		return;
-	}
-	if (record->kind == PROTO_KIND_END) {
-		if (open->start_ns == 0 || open->start_ns > run.end_ns ||
-			pairing->open[at].id != record->value || open->name != run.name) {
-			return;
-		}
-		run.start_ns = open->start_ns;
-		run.frame = open->frame;
-		open->start_ns = 0;
-	} else if (record->kind != PROTO_KIND_COMPLETE) {
-		return;
-	}
-	if (run.end_ns >= pairing->from_ns && run.end_ns <= pairing->to_ns &&
-		run.name < TRACE_NAMES_MAX) {
-		pairing->visit(pairing->ctx, &run);
-	}
-}
-
-void past_runs_visit(const struct app *app, uint64_t from_ns, uint64_t to_ns,
-	void (*visit)(void *ctx, const struct past_run *run), void *ctx)
-{
-	struct pairing pairing = {.from_ns = from_ns, .to_ns = to_ns, .visit = visit, .ctx = ctx};
-	if (app->log) {
-		walk(app, from_ns, pair, &pairing);
-	}
+	return reader->begun < PAST_FRAMES ? reader->begun : PAST_FRAMES;
 }
 
 static struct past_frame *frame_at(struct reader *reader, size_t number)
@@ -195,7 +88,7 @@ static bool is_next(struct reader *reader, size_t number, const struct past_run 
 	if (stage >= FACTS_STAGES || run->depth > 0 || isnan(frame->stage_ms[stage])) {
 		return false;
 	}
-	bool left = own && reader->thread[run->thread].frame != number;
+	bool left = own && reader->in[run->thread] != number;
 	bool round = own && scratch->closed_ns == 0 && stage == scratch->first &&
 		     frame->busy_ms > frame->stage_ms[stage];
 	return closed || left || round;
@@ -208,7 +101,7 @@ static size_t frame_of(struct reader *reader, const struct past_run *run, uint8_
 	if (number == 0 || is_next(reader, number, run, stage)) {
 		number = begin(reader, run->frame, run->start_ns, run->thread);
 	}
-	reader->thread[run->thread].frame = number;
+	reader->in[run->thread] = number;
 	if (scratch_at(reader, number)->thread != run->thread) {
 		scratch_at(reader, number)->shared = reader->shared = true;
 	}
@@ -250,28 +143,11 @@ static uint8_t stage_of(struct reader *reader, uint16_t name)
 	return (uint8_t)(reader->stage[name] == UNLISTED ? UNLISTED : reader->stage[name] - 1);
 }
 
-/* The run's time without that of the runs right inside of it. */
-static uint64_t self_ns(struct thread *thread, const struct past_run *run)
-{
-	uint64_t ns = run->end_ns - run->start_ns, inside_ns = 0;
-	for (unsigned i = run->depth + 1u; i < DEPTHS && thread->inside_ns[i] > 0; i++) {
-		inside_ns += thread->since_ns[i] >= run->start_ns ? thread->inside_ns[i] : 0;
-		thread->inside_ns[i] = 0;
-	}
-	if (run->depth > 0) {
-		uint64_t *sum_ns = &thread->inside_ns[run->depth];
-		thread->since_ns[run->depth] =
-			*sum_ns > 0 ? thread->since_ns[run->depth] : run->start_ns;
-		*sum_ns += ns;
-	}
-	return inside_ns < ns ? ns - inside_ns : 0;
-}
-
 static void add_run(struct reader *reader, size_t number, const struct past_run *run, uint8_t stage)
 {
 	struct past_frame *frame = frame_at(reader, number);
 	struct past_scratch *scratch = scratch_at(reader, number);
-	float self_ms = (float)((double)self_ns(&reader->thread[run->thread], run) / 1e6);
+	float self_ms = (float)((double)run->self_ns / 1e6);
 	if (reader->kind != LOOP_OF_FRAMES || run->end_ns >= frame->end_ns) {
 		frame->throttled = run->throttled;
 	}
@@ -360,7 +236,7 @@ static void add_context(struct past_frame *frame, const struct proto_record *rec
 static void on_frame(struct reader *reader, const struct event *event)
 {
 	const struct proto_record *record = &event->record;
-	struct past_run piece = {.thread = thread_of(event),
+	struct past_run piece = {.thread = past_thread_of(event),
 		.start_ns = record->start_ns,
 		.end_ns = record->start_ns + record->value,
 		.frame = record->frame};
@@ -380,9 +256,8 @@ static void on_frame(struct reader *reader, const struct event *event)
 	}
 }
 
-static void on_event(void *ctx, const struct event *event)
+static void on_event(struct past_pairing *pairing, const struct event *event)
 {
-	struct pairing *pairing = ctx;
 	struct reader *reader = pairing->ctx;
 	const struct proto_record *record = &event->record;
 	bool frames = reader->kind == LOOP_OF_FRAMES;
@@ -395,7 +270,7 @@ static void on_event(void *ctx, const struct event *event)
 	} else if (record->kind == PROTO_KIND_FRAME) {
 		on_frame(reader, event);
 	} else {
-		pair(pairing, event);
+		past_pair(pairing, event);
 	}
 	if ((frames || reader->marking) && record->kind <= PROTO_KIND_FRAME) {
 		reader->past->events++;
@@ -407,11 +282,12 @@ static void on_event(void *ctx, const struct event *event)
 
 static void read_all(struct reader *reader, bool marking)
 {
-	struct pairing pairing = {.to_ns = UINT64_MAX, .visit = on_run, .ctx = reader};
+	struct past_pairing pairing = {
+		.to_ns = UINT64_MAX, .event = on_event, .visit = on_run, .ctx = reader};
 	bool seeks = !marking && reader->past->count > 0;
-	uint64_t from_ns = seeks ? reader->past->frame[0].start_ns : 0;
+	pairing.from_ns = seeks ? reader->past->frame[0].start_ns : 0;
 	reader->marking = marking;
-	reader->complete |= walk(reader->app, from_ns, on_event, &pairing);
+	reader->complete |= past_walk(reader->app, &pairing);
 }
 
 static size_t stages_in(struct reader *reader, size_t number)
@@ -443,66 +319,6 @@ static void trim(struct reader *reader)
 	}
 }
 
-/* Offsets of stages become waits. */
-static void finish_waits(struct reader *reader)
-{
-	struct past_frames *past = reader->past;
-	for (size_t n = 0; n < PAST_FRAMES && n < reader->begun; n++) {
-		float began_ms[FACTS_STAGES];
-		memcpy(began_ms, past->frame[n].wait_ms, sizeof(began_ms));
-		for (size_t i = 0; i < past->stages; i++) {
-			float before_ms = -1;
-			for (size_t k = 0; k < past->stages; k++) {
-				float ended_ms = past->scratch[n].ended_ms[k];
-				bool before = began_ms[k] < began_ms[i] && ended_ms > before_ms;
-				before_ms = before ? ended_ms : before_ms;
-			}
-			float wait_ms = began_ms[i] > before_ms ? began_ms[i] - before_ms : 0;
-			past->frame[n].wait_ms[i] =
-				before_ms < 0 || isnan(began_ms[i]) ? NAN : wait_ms;
-		}
-	}
-}
-
-/* Ascending by end, or where it is not known yet by start; in place. */
-static void sort(struct reader *reader)
-{
-	struct past_frames *past = reader->past;
-	double key[PAST_FRAMES];
-	uint64_t base_ns = past->first_event_ns;
-	past->count = reader->begun < PAST_FRAMES ? reader->begun : PAST_FRAMES;
-	for (size_t i = 0; i < past->count; i++) {
-		const struct past_frame *frame = &past->frame[i];
-		uint64_t t_ns = frame->end_ns > 0 ? frame->end_ns : frame->start_ns;
-		uint64_t us = t_ns > base_ns ? (t_ns - base_ns) / 1000 : 0;
-		us = us < US_MAX ? us : US_MAX;
-		key[i] = (double)(us * PAST_FRAMES + i); /* exact for 25 days */
-	}
-	proto_sort(key, past->count);
-	uint16_t from[PAST_FRAMES];
-	for (size_t i = 0; i < past->count; i++) {
-		from[i] = (uint16_t)((uint64_t)key[i] % PAST_FRAMES);
-	}
-	for (size_t i = 0; i < past->count; i++) { /* cycle by cycle */
-		if (from[i] == i) {
-			continue;
-		}
-		const struct past_frame first = past->frame[i];
-		size_t at = i;
-		while (from[at] != i) {
-			size_t next = from[at];
-			past->frame[at] = past->frame[next];
-			from[at] = (uint16_t)at;
-			at = next;
-		}
-		past->frame[at] = first;
-		from[at] = (uint16_t)at;
-	}
-	while (past->count > 0 && past->frame[past->count - 1].end_ns == UINT64_MAX) {
-		past->count--; /* trimmed */
-	}
-}
-
 static uint32_t warmup_of(const struct app *app)
 {
 	uint32_t warmup = app->frames ? app->frames->settings.warmup : 0;
@@ -513,43 +329,17 @@ static uint32_t warmup_of(const struct app *app)
 	return warmup;
 }
 
-/* Leaves those that were asked for, with the time since the one before. */
-static void select_frames(struct reader *reader, uint64_t from_ns, uint64_t to_ns)
-{
-	struct past_frames *past = reader->past;
-	past->whole = reader->complete && reader->begun <= PAST_FRAMES;
-	size_t first = past->whole ? warmup_of(reader->app) : 0, count = 0;
-	for (size_t i = 0; i < past->count; i++) {
-		struct past_frame *frame = &past->frame[i];
-		uint64_t before_ns = i > 0	       ? frame[-1].end_ns
-				     : past->of_stages ? frame->start_ns
-						       : frame->end_ns;
-		uint64_t delta_ns = frame->end_ns - before_ns;
-		frame->delta_ns = delta_ns < PAUSE_NS ? delta_ns : 0;
-	}
-	while (first < past->count && past->frame[first].end_ns < from_ns) {
-		first++;
-	}
-	while (first + count < past->count && past->frame[first + count].end_ns <= to_ns) {
-		count++;
-	}
-	if (first > 0) {
-		memmove(&past->frame[0], &past->frame[first], count * sizeof(past->frame[0]));
-	}
-	past->count = count;
-}
-
 static void read_iterations(struct reader *reader)
 {
 	struct past_frames *past = reader->past;
 	read_all(reader, true);
-	sort(reader);
+	past_sort(past, kept(reader));
 	for (size_t i = 0; i + 1 < past->count; i++) {
 		past->frame[i].end_ns = past->frame[i + 1].start_ns;
 	}
 	past->count -= past->count > 0; /* the one that goes on */
 	read_all(reader, false);
-	finish_waits(reader);
+	past_finish_waits(past, past->count);
 }
 
 void past_frames_read(
@@ -570,10 +360,11 @@ void past_frames_read(
 	if (reader.kind == LOOP_OF_FRAMES) {
 		read_all(&reader, false);
 		trim(&reader);
-		finish_waits(&reader);
-		sort(&reader);
+		past_finish_waits(ret, kept(&reader));
+		past_sort(ret, kept(&reader));
 	} else {
 		read_iterations(&reader);
 	}
-	select_frames(&reader, from_ns, to_ns);
+	ret->whole = reader.complete && reader.begun <= PAST_FRAMES;
+	past_select(ret, ret->whole ? warmup_of(app) : 0, from_ns, to_ns);
 }

@@ -55,18 +55,3 @@ struct past_frames {
  * than FRAMES_PAUSE_S the delta is not known. */
 void past_frames_read(
 	const struct app *app, uint64_t from_ns, uint64_t to_ns, struct past_frames *ret);
-
-/* One execution of a stage. */
-struct past_run {
-	uint16_t name;	 /* number of trace_log_name_of() in app->log */
-	uint16_t thread; /* distinguishes threads and processes; 64 at most */
-	uint8_t depth;	 /* stages open around it */
-	uint8_t throttled;
-	uint32_t cpu_us;
-	uint64_t start_ns, end_ns, frame;
-};
-
-/* Calls visit for each execution in the raw records that ended in [from_ns, to_ns]; those that are
- * nested come ahead of the one around them. */
-void past_runs_visit(const struct app *app, uint64_t from_ns, uint64_t to_ns,
-	void (*visit)(void *ctx, const struct past_run *run), void *ctx);

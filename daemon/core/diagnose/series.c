@@ -263,12 +263,6 @@ static void gather_one(const struct core *core, const struct metric *metric,
 	ret->frames_match = series_match(scratch, span);
 }
 
-static bool wants_slope(enum fact_metric which)
-{
-	return which == FACT_APP_RSS || which == FACT_MEMORY_AVAILABLE || which == FACT_SWAP_USED ||
-	       which == FACT_TEMPERATURE;
-}
-
 void series_gather(const struct core *core, const char *app, const struct span *span,
 	struct series *scratch, struct facts *facts)
 {
@@ -287,7 +281,7 @@ void series_gather(const struct core *core, const char *app, const struct span *
 			continue;
 		}
 		gather_one(core, found[i], span, scratch, series);
-		if (wants_slope((enum fact_metric)i)) {
+		if (i == FACT_APP_RSS || i == FACT_MEMORY_AVAILABLE) {
 			series_slope(scratch, span, &series->slope, &series->slope_low);
 		}
 	}
