@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/diagnose/past_runs.h"
 #include "daemon/core/frames/trace_buffer.h"
 #include "proto/percentile.h"
 

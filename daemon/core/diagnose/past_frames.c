@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/diagnose/past_order.h"
-#include "daemon/core/diagnose/past_runs.h"
+#include "daemon/core/diagnose/past_private.h"
 #include "daemon/core/frames/trace_buffer.h"
 
 enum {

@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 #include "daemon/core/diagnose/facts.h"
+#include "daemon/core/diagnose/past_runs.h"
 
 struct app;
 
-enum { PAST_FRAMES = 2048, PAST_EVENTS = 32768 /* at most so many of the newest are looked at */ };
+enum { PAST_FRAMES = 2048 };
 
 struct past_frame {
 	uint64_t id; /* PROTO_NO_FRAME: an iteration without one */

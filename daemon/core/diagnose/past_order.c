@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* past_order.c: brings frames into the order of time, when all of their records were read. */
-#include "daemon/core/diagnose/past_order.h"
+#include "daemon/core/diagnose/past_private.h"
 
 #include <math.h>
 #include <string.h>

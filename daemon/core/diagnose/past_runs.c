@@ -3,7 +3,6 @@
 #include "daemon/core/diagnose/past_runs.h"
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/diagnose/past_frames.h"
 #include "daemon/core/frames/trace_buffer.h"
 
 static const uint64_t ORDER_NS = 2000000000;

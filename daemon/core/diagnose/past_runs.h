@@ -10,6 +10,8 @@
 struct app;
 struct event;
 
+enum { PAST_EVENTS = 32768 /* the newest, at most, are looked at */ };
+
 enum { PAST_THREADS = 64, PAST_DEPTHS = 16 };
 
 /* One execution of a stage. */
@@ -30,7 +32,7 @@ void past_runs_visit(const struct app *app, uint64_t from_ns, uint64_t to_ns,
 
 /* The same along with other records: each record of the current run of the newest PAST_EVENTS, in
  * the order in which they were read; most of those that ended before from_ns are skipped. True when
- * they are all of the run. The visitor hands on to past_pair() what is of a stage. */
+ * they are all of the run. The visitor passes what is of a stage on to past_pair(). */
 struct past_pairing;
 typedef void past_visit_event(struct past_pairing *pairing, const struct event *event);
 struct past_pairing {

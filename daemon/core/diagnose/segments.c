@@ -22,7 +22,7 @@ static const double SLOWER = 1.08;
 
 void segment_add(struct segment *segment, int measure, double mean, double frames)
 {
-	if (!isnan(mean)) {
+	if (isfinite(mean) && frames > 0) {
 		segment->of[measure].sum += mean * frames;
 		segment->of[measure].count += frames;
 	}
@@ -243,7 +243,8 @@ double span_slower_since(const struct span *span)
 	while (first > 0 && is_slow(span, first - 1) != 0) {
 		first--;
 	}
-	if (!span->has_usual || first == span->count || first == 0) {
+	bool as_usual = mean_of(span, MEASURE_FRAME_MS, false) <= span->slow_ms;
+	if (!span->has_usual || as_usual || first == span->count || first == 0) {
 		return NAN;
 	}
 	return (double)(span->segment[span->count - 1].to_ns - span->segment[first].from_ns) / 1e9;

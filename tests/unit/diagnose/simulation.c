@@ -271,7 +271,7 @@ static void run_loop(struct simulation *simulation, struct iteration *iteration)
 		start_ns = free_ns;
 	}
 	uint64_t end_ns = run_stages(simulation, iteration, 0, start_ns);
-	if (simulation->options.kind <= SIMULATE_TICKS) {
+	if (simulation->options.kind <= SIMULATE_TICKS && !simulation->options.tags) {
 		publish_frame(simulation, iteration, start_ns, end_ns);
 	}
 	for (size_t i = first;
@@ -320,7 +320,9 @@ static void run_frames(struct simulation *simulation, uint64_t until_ns)
 		bool ids = simulation->options.kind == SIMULATE_FRAMES ||
 			   simulation->options.kind == SIMULATE_PIPELINE;
 		struct iteration iteration = {.number = number,
-			.id = ids ? number : PROTO_NO_FRAME,
+			.id = !ids			? PROTO_NO_FRAME
+			      : simulation->options.ids ? number % simulation->options.ids
+							: number,
 			.slow = (model->slow_every > 0 &&
 					number % (uint64_t)model->slow_every == 0) ||
 				chance(simulation) < model->slow_chance};

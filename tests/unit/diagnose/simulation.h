@@ -74,6 +74,8 @@ struct simulation_options {
 	uint64_t seed;	   /* 0 = the usual one */
 	double interval_s; /* of samples; 0 = 1 s */
 	uint32_t warmup;   /* of frames */
+	uint64_t ids;	   /* they repeat after so many; 0 = they ascend */
+	bool tags;	   /* no FRAME and no CONTEXT records */
 	/* Ahead of each frame, at t_s seconds after the start. */
 	void (*change)(struct simulation *simulation, double t_s, struct simulation_model *model);
 	/* At each sample: calls simulation_set(). What it does not set is null. */

@@ -312,6 +312,44 @@ START_LOOP_TEST(without_ids_an_iteration_is_a_frame, SIMULATE_TICKS, SIMULATE_PI
 }
 END_TEST
 
+/* Ids that are used again are those of other frames, with FRAME records and without. */
+START_LOOP_TEST(ids_may_repeat, 0, 8)
+{
+	static const uint64_t after[] = {100, 4, 2, 0};
+	const struct simulation_model model = camera;
+	hot_s = 60;
+	begin(&(struct simulation_options){
+		.model = model, .change = heats, .ids = after[_i / 2], .tags = _i % 2});
+	run(120);
+	NEAR(facts.frame_ms.usual, 1000 / 15.0, 0.3);
+	NEAR(facts.frame_ms.now, 104, 0.6);
+	NEAR(facts.busy_ms.now, 104, 0.6);
+	NEAR(facts.latency_ms.now, 104, 0.6);
+	NEAR(facts.since_s, 60, 2);
+	NEAR((double)facts.frames, 60 * 15 + 60 / 0.104, 5);
+	NEAR(stage("infer")->ms.now, 92, 0.6);
+	if (_i % 2) {
+		UNKNOWN(facts.run_delay_ms.now);
+	}
+}
+END_TEST
+
+/* Noise is no change: a loop without a limit, of which every 30th frame is slow. */
+START_LOOP_TEST(noise_is_as_usual, 1, 21)
+{
+	struct simulation_model model = camera;
+	model.camera_fps = 0;
+	model.stage[1].sigma_ms = 10;
+	model.slow_chance = 0.033;
+	model.slow_ms = 60;
+	begin(&(struct simulation_options){.model = model, .seed = (uint64_t)_i * 7919});
+	run(120);
+	UNKNOWN(facts.since_s);
+	NEAR(facts.frame_ms.now, 54, 5);
+	NEAR(facts.frame_ms.usual, facts.frame_ms.now, 6);
+}
+END_TEST
+
 START_TEST(slow_frames_have_a_period_and_a_cause)
 {
 	struct simulation_model model = camera;

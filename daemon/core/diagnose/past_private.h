@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* past_order.h: orders the frames that past_frames.c put together. */
+/* past_private.h: declares what past_frames.c, which puts frames together, and past_order.c share.
+ */
 #pragma once
 
 #include "daemon/core/diagnose/past_frames.h"
