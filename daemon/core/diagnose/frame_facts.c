@@ -166,7 +166,7 @@ static size_t guilty_stages(
 void facts_add_slow(struct facts *facts, const struct span *span, const struct past_frames *past,
 	double *values)
 {
-	bool slow[PAST_FRAMES];
+	bool slow[PAST_FRAMES] = {false};
 	double sum[2][VALUES] = {{0}}, known[2][VALUES] = {{0}}, usual[VALUES], excess[VALUES];
 	size_t slows = 0, distances = 0, last = 0;
 	mark_slow(span, past, values, slow);

@@ -193,15 +193,22 @@ static uint64_t run_stage(struct simulation *simulation, const struct iteration 
 	}
 	end_ns += duration_of(simulation, iteration, index);
 	double cpu_us = (double)(end_ns - start_ns) / 1e3 * stage->cpu_share;
-	publish(simulation, stage->thread, end_ns,
-		(struct proto_record){.stage = (uint16_t)index,
-			.kind = PROTO_KIND_COMPLETE,
-			.flags = (uint8_t)(depth << PROTO_RECORD_DEPTH_SHIFT |
-					   (depth > 0 ? PROTO_RECORD_NESTED : 0)),
-			.cpu_us = cpu_us > 0 ? (uint32_t)cpu_us : PROTO_CPU_NOT_MEASURED,
-			.start_ns = start_ns,
-			.value = end_ns - start_ns,
-			.frame = iteration->id});
+	struct proto_record record = {.stage = (uint16_t)index,
+		.kind = PROTO_KIND_COMPLETE,
+		.flags = (uint8_t)(depth << PROTO_RECORD_DEPTH_SHIFT |
+				   (depth > 0 ? PROTO_RECORD_NESTED : 0)),
+		.cpu_us = cpu_us > 0 ? (uint32_t)cpu_us : PROTO_CPU_NOT_MEASURED,
+		.start_ns = start_ns,
+		.value = end_ns - start_ns,
+		.frame = iteration->id};
+	if (stage->by_id) {
+		record.kind = PROTO_KIND_BEGIN;
+		record.value = iteration->number;
+		publish(simulation, stage->thread, start_ns, record);
+		record.kind = PROTO_KIND_END;
+		record.start_ns = end_ns;
+	}
+	publish(simulation, stage->thread, end_ns, record);
 	return end_ns;
 }
 

@@ -44,6 +44,7 @@ struct simulation_stage {
 	double cpu_share;			 /* CPU time / wall time; 0 = not measured */
 	int parent; /* index + 1 of the stage around it, which comes before it; 0 = none */
 	int thread; /* of a pipeline: 0, 1, 2, ascending */
+	bool by_id; /* BEGIN and END records: with nothing nested in it */
 	int every;  /* runs in every n-th frame; 0 or 1 = in each */
 };
 

@@ -334,6 +334,39 @@ START_LOOP_TEST(ids_may_repeat, 0, 8)
 }
 END_TEST
 
+START_TEST(stages_by_id_are_like_others)
+{
+	struct simulation_model model = camera;
+	model.stage[2].parent = 0;
+	model.stage[1].by_id = true;
+	hot_s = 60;
+	begin(&(struct simulation_options){.model = model, .change = heats});
+	run(120);
+	NEAR(stage("infer")->ms.now, 92, 0.6);
+	NEAR(stage("infer")->ms.usual, 40, 0.6);
+	NEAR(stage("infer")->executions, 1, 0.02);
+	NEAR(facts.busy_ms.now, 104, 0.6);
+}
+END_TEST
+
+static void slow_machine(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)of;
+	model->stage[1].mean_ms = t_s > 200 ? 1500 : 900;
+}
+
+/* A frame a second: segments hold some frames each. */
+START_TEST(few_frames_a_second_are_enough)
+{
+	begin(&(struct simulation_options){.model = camera, .change = slow_machine});
+	run(300);
+	NEAR(facts.frame_ms.now, 1512, 20);
+	NEAR(facts.frame_ms.usual, 912, 20);
+	NEAR(facts.since_s, 100, 12);
+	ck_assert_uint_ge(facts.frames_now, 10);
+}
+END_TEST
+
 /* Noise is no change: a loop without a limit, of which every 30th frame is slow. */
 START_LOOP_TEST(noise_is_as_usual, 1, 21)
 {
