@@ -221,7 +221,7 @@ void span_choose(struct span *span)
 	double now_ms = mean_of(span, MEASURE_FRAME_MS, false);
 	span->slow_ms = slow_limit(span);
 	span->warming_up = only_first_slow(span);
-	if (now_ms < mean_of(span, MEASURE_FRAME_MS, true)) {
+	if (now_ms * SLOWER < mean_of(span, MEASURE_FRAME_MS, true)) { /* never was it faster */
 		span->usual_is_now = true;
 		span->slow_ms = now_ms * SLOWER;
 		span->warming_up = only_first_slow(span);

@@ -136,14 +136,16 @@ double series_match(const struct series *series, const struct span *span)
 	double value[2][FACTS_SEGMENTS], ranks[2][FACTS_SEGMENTS];
 	double both = 0, one = 0, other = 0;
 	size_t count = 0;
+	bool changes = false;
 	for (size_t i = 0; i < span->count; i++) {
 		double frame_ms = segment_mean(&span->segment[i], MEASURE_FRAME_MS);
 		if (!isnan(frame_ms) && !isnan(series->mean[i])) {
 			value[0][count] = frame_ms;
-			value[1][count++] = series->mean[i];
+			value[1][count] = series->mean[i];
+			changes |= value[1][count++] != value[1][0];
 		}
 	}
-	if (count < MATCH_MIN) {
+	if (count < MATCH_MIN || !changes) {
 		return NAN;
 	}
 	rank(value[0], count, ranks[0]);

@@ -439,6 +439,39 @@ START_TEST(a_slow_start_is_warming_up)
 }
 END_TEST
 
+static void recovers(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)of;
+	model->stage[1].mean_ms = t_s < 100 ? 120 : 40;
+}
+
+START_TEST(the_fastest_time_is_its_own_usual)
+{
+	hot_s = 0;
+	begin(&(struct simulation_options){.model = camera, .change = recovers, .sense = sensors});
+	run(120);
+	NEAR(facts.frame_ms.now, 1000 / 15.0, 0.5);
+	NEAR(facts.frame_ms.usual, facts.frame_ms.now, 1e-9);
+	NEAR(series(FACT_TEMPERATURE)->mean.usual, 81, 1e-6);
+	UNKNOWN(series(FACT_TEMPERATURE)->first_s);
+	UNKNOWN(facts.since_s);
+}
+END_TEST
+
+/* Hot, and the frames come at the camera's rate all the same. */
+START_TEST(sensors_have_a_usual_level_without_a_drop)
+{
+	hot_s = 80;
+	begin(&(struct simulation_options){.model = camera, .sense = sensors});
+	run(120);
+	UNKNOWN(facts.since_s);
+	NEAR(facts.frame_ms.usual, facts.frame_ms.now, 0.3);
+	NEAR(series(FACT_TEMPERATURE)->mean.now, 81, 1e-6);
+	ck_assert_double_lt(series(FACT_TEMPERATURE)->mean.usual, 75);
+	ck_assert_double_lt(fabs(series(FACT_TEMPERATURE)->frames_match), 0.5);
+}
+END_TEST
+
 START_TEST(frames_of_the_warm_up_are_not_counted)
 {
 	begin(&(struct simulation_options){.model = camera, .change = warms_up, .warmup = 170});
