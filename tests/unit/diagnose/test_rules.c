@@ -1,0 +1,1014 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of diagnosis: facts as literals, and the finding that must come first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/core/diagnose/diagnose.h"
+#include "tests/unit/unit.h"
+
+#define UNKNOWN ((double)NAN)
+#define GIB (1024.0 * 1024 * 1024)
+#define MIB (1024.0 * 1024)
+
+static struct facts facts;
+static struct diagnosis diagnosis;
+
+static struct fact_series *metric(enum fact_metric metric, double now, double usual)
+{
+	static const char *const paths[] = {
+#define X(name, path, how) path,
+		FACT_METRICS(X)
+#undef X
+	};
+	struct fact_series *series = &facts.metric[metric];
+	const char *app = strstr(paths[metric], "%s");
+	*series = (struct fact_series){.mean = {now, usual},
+		.least = now,
+		.most = now,
+		.first_s = UNKNOWN,
+		.slope = 0,
+		.slope_low = -1,
+		.frames_match = UNKNOWN};
+	snprintf(series->path, sizeof(series->path), "%.*s%s%s",
+		app ? (int)(app - paths[metric]) : 200, paths[metric], app ? "cam" : "",
+		app ? app + 2 : "");
+	return series;
+}
+
+/* Changed this many seconds ago, in step with the frames. */
+static void moved(enum fact_metric id, double now, double usual, double first_s, double match)
+{
+	struct fact_series *series = metric(id, now, usual);
+	series->first_s = first_s;
+	series->frames_match = match;
+}
+
+static struct fact_stage *stage(const char *name, double now, double usual)
+{
+	struct fact_stage *found = &facts.stage[0];
+	while (found < facts.stage + facts.stages && strcmp(found->name, name) != 0) {
+		found++;
+	}
+	facts.stages += found == facts.stage + facts.stages;
+	*found = (struct fact_stage){.role = stage_role_of(name),
+		.ms = {now, usual},
+		.p50_ms = now,
+		.p99_ms = 1.1 * now,
+		.cpu_ratio = UNKNOWN,
+		.wait_ms = UNKNOWN,
+		.executions = 1};
+	snprintf(found->name, sizeof(found->name), "%s", name);
+	return found;
+}
+
+static void process(const char *name, double cpu_percent)
+{
+	facts.process[0] = (struct fact_process){.pid = 4711,
+		.cpu_percent = cpu_percent,
+		.rss_bytes = 50 * MIB,
+		.io_bytes = UNKNOWN};
+	snprintf(facts.process[0].name, sizeof(facts.process[0].name), "%s", name);
+}
+
+static void frame(double now, double usual)
+{
+	facts.frame_ms = (struct fact){now, usual};
+	facts.frame_p50_ms = now;
+	facts.frame_p95_ms = 1.04 * now;
+	facts.frame_p99_ms = 1.08 * now;
+}
+
+static void slower(double now, double usual)
+{
+	frame(now, usual);
+	facts.since_s = 60;
+}
+
+/* A camera at 30 frames/s with time to spare. */
+static void camera(void)
+{
+	facts = (struct facts){.app = "cam",
+		.span_s = 200,
+		.frames = 6000,
+		.frames_now = 600,
+		.event_rate = 150,
+		.latency_ms = {UNKNOWN, UNKNOWN},
+		.latency_p50_ms = UNKNOWN,
+		.latency_p95_ms = UNKNOWN,
+		.busy_ms = {33, 33},
+		.busy_p5_ms = 31,
+		.target_ms = UNKNOWN,
+		.deadline_ms = UNKNOWN,
+		.miss_percent = {UNKNOWN, UNKNOWN},
+		.in_flight = 1,
+		.since_s = UNKNOWN,
+		.run_delay_ms = {UNKNOWN, UNKNOWN},
+		.involuntary = {UNKNOWN, UNKNOWN},
+		.voluntary = {UNKNOWN, UNKNOWN},
+		.major_faults = {UNKNOWN, UNKNOWN},
+		.minor_faults = {UNKNOWN, UNKNOWN},
+		.slow_excess_ms = UNKNOWN,
+		.slow_run_delay_ms = UNKNOWN,
+		.slow_involuntary = UNKNOWN,
+		.slow_major_faults = UNKNOWN,
+		.slow_minor_faults = UNKNOWN,
+		.slow_cpu_ms = UNKNOWN,
+		.slow_period_frames = UNKNOWN,
+		.slow_regularity = UNKNOWN,
+		.throttled_share = 0,
+		.throttled_ms = UNKNOWN,
+		.unthrottled_ms = UNKNOWN,
+		.throttled_joules = UNKNOWN,
+		.unthrottled_joules = UNKNOWN,
+		.cpus = 4,
+		.governor = "schedutil",
+		.frequency_limit = 1,
+		.critical_celsius = 85,
+		.policy = "SCHED_OTHER",
+		.quota_percent = UNKNOWN,
+		.quota_throttled = UNKNOWN,
+		.cpus_allowed = 4};
+	frame(33.3, 33.3);
+	stage("capture", 15, 15);
+	stage("preprocess", 4, 4);
+	stage("infer", 12, 12);
+	stage("postprocess", 2, 2);
+	metric(FACT_TEMPERATURE, 62, 61);
+	metric(FACT_THROTTLE_ACTIVE, 0, 0);
+	metric(FACT_UNDER_VOLTAGE, 0, 0);
+	metric(FACT_CPU, 40, 40);
+	metric(FACT_CPU_BUSIEST, 60, 60);
+	metric(FACT_CPU_FREQUENCY, 1.5e9, 1.5e9);
+	metric(FACT_MEMORY_PERCENT, 40, 40);
+	metric(FACT_MEMORY_AVAILABLE, 2.2 * GIB, 2.2 * GIB);
+	metric(FACT_PRESSURE_CPU, 1, 1);
+	metric(FACT_PRESSURE_MEMORY, 0, 0);
+	metric(FACT_PRESSURE_IO, 0.2, 0.2);
+	metric(FACT_APP_CPU, 70, 70);
+	metric(FACT_APP_RSS, 200 * MIB, 200 * MIB);
+	metric(FACT_APP_THREADS, 4, 4);
+	metric(FACT_DAEMON_CPU, 0.5, 0.5);
+	process("sshd", 2);
+}
+
+/* The frame takes 66 ms instead of 33, and computing is what grew. */
+static void computes_slower(void)
+{
+	camera();
+	slower(66, 33.3);
+	facts.busy_ms = (struct fact){66, 33};
+	stage("capture", 1, 15);
+	stage("preprocess", 10, 4)->share = 0.15;
+	stage("infer", 50, 12)->share = 0.76;
+	stage("postprocess", 5, 2)->share = 0.08;
+}
+
+static void below_target(double infer, double preprocess)
+{
+	camera();
+	double all = infer + preprocess + 4;
+	frame(all, all);
+	facts.busy_ms = (struct fact){all, all};
+	facts.busy_p5_ms = 0.95 * all;
+	facts.target_ms = 33.3;
+	stage("capture", 2, 2)->share = 2 / all;
+	stage("preprocess", preprocess, preprocess)->share = preprocess / all;
+	stage("infer", infer, infer)->share = infer / all;
+	stage("postprocess", 2, 2)->share = 2 / all;
+}
+
+/* One frame in `every` takes this much longer. */
+static void jitter(double every, double excess_ms)
+{
+	camera();
+	frame(33.3 + excess_ms / every, 33.3 + excess_ms / every);
+	facts.frame_p50_ms = 33.3;
+	facts.frame_p95_ms = every < 20 ? 33.3 + excess_ms : 34;
+	facts.frame_p99_ms = 33.3 + excess_ms;
+	facts.slow_share = 1 / every;
+	facts.slow_excess_ms = excess_ms;
+	facts.slow_period_frames = every;
+	facts.slow_regularity = 1.4;
+	facts.slow_stages = 1;
+}
+
+#define CASE(name) static void name(void)
+
+CASE(thermal_throttling_of_a_pi)
+{
+	computes_slower();
+	moved(FACT_THROTTLE_ACTIVE, 0.96, 0, 62, 0.8);
+	moved(FACT_TEMPERATURE, 82.4, 70, 100, 0.7);
+	facts.throttled_ms = 65;
+	facts.unthrottled_ms = 33.3;
+	facts.throttled_share = 0.3;
+}
+
+CASE(thermal_throttling_that_raises_the_load_of_the_gpu)
+{
+	thermal_throttling_of_a_pi();
+	metric(FACT_GPU, 99, 70);
+	moved(FACT_GPU_FREQUENCY, 3e8, 6e8, 60, -0.8);
+	moved(FACT_CPU, 60, 40, 60, 0.8);
+}
+
+CASE(thermal_throttling_since_the_start_below_the_target)
+{
+	below_target(80, 6);
+	metric(FACT_THROTTLE_ACTIVE, 1, UNKNOWN);
+	metric(FACT_TEMPERATURE, 84, UNKNOWN);
+	facts.frame_ms.usual = UNKNOWN;
+	facts.throttled_share = 1;
+	facts.throttled_ms = 90;
+}
+
+CASE(thermal_throttling_in_turns)
+{
+	camera();
+	frame(40, 36);
+	facts.frame_p95_ms = 48;
+	moved(FACT_THROTTLE_ACTIVE, 0.5, 0.2, 150, 0.7);
+	metric(FACT_TEMPERATURE, 84, 82);
+	facts.throttled_share = 0.4;
+	facts.throttled_ms = 48;
+	facts.unthrottled_ms = 33.3;
+}
+
+CASE(thermal_with_a_busy_process_that_takes_nothing)
+{
+	thermal_throttling_of_a_pi();
+	process("stress", 80);
+	facts.run_delay_ms = (struct fact){0.4, 0.3};
+	metric(FACT_PRESSURE_CPU, 3, 3);
+}
+
+CASE(thermal_with_flags_unknown)
+{
+	computes_slower();
+	facts.metric[FACT_THROTTLE_ACTIVE].path[0] = '\0';
+	moved(FACT_TEMPERATURE, 84, 70, 90, 0.7);
+	moved(FACT_CPU_FREQUENCY, 0.7e9, 1.5e9, 60, -0.8);
+	metric(FACT_CPU_BUSIEST, 80, 60);
+}
+
+CASE(low_voltage_with_a_capped_clock)
+{
+	computes_slower();
+	moved(FACT_UNDER_VOLTAGE, 0.9, 0, 60, 0.8);
+	moved(FACT_THROTTLE_ACTIVE, 0.95, 0, 60, 0.8);
+	metric(FACT_TEMPERATURE, 64, 61);
+	facts.throttled_ms = 65;
+	facts.unthrottled_ms = 33.3;
+}
+
+CASE(low_voltage_flickers_while_capped)
+{
+	computes_slower();
+	moved(FACT_UNDER_VOLTAGE, 0.12, 0, 60, 0.4);
+	moved(FACT_THROTTLE_ACTIVE, 1, 0, 60, 0.8);
+}
+
+CASE(heat_while_the_voltage_was_always_low)
+{
+	computes_slower();
+	metric(FACT_UNDER_VOLTAGE, 1, 1);
+	moved(FACT_THROTTLE_ACTIVE, 0.95, 0, 60, 0.8);
+	moved(FACT_TEMPERATURE, 84, 70, 90, 0.8);
+}
+
+CASE(over_current_of_a_jetson)
+{
+	computes_slower();
+	moved(FACT_OVER_CURRENT_RATE, 40, 2, 60, 0.8);
+	moved(FACT_POWER, 15000, 10000, 60, 0.6);
+	moved(FACT_POWER_BUDGET, 100, 70, 60, 0.6);
+	facts.metric[FACT_UNDER_VOLTAGE].path[0] = '\0';
+	metric(FACT_TEMPERATURE, 60, 58);
+}
+
+CASE(the_clock_fell_without_throttling)
+{
+	computes_slower();
+	moved(FACT_CPU_FREQUENCY, 0.6e9, 1.5e9, 60, -0.9);
+	metric(FACT_CPU_BUSIEST, 95, 60);
+	facts.frequency_limit = 0.4;
+}
+
+CASE(a_frequency_limit_below_the_target)
+{
+	below_target(52, 6);
+	facts.frequency_limit = 0.5;
+}
+
+CASE(the_governor_powersave)
+{
+	below_target(60, 6);
+	snprintf(facts.governor, sizeof(facts.governor), "powersave");
+}
+
+CASE(cpu_fallback_below_the_target)
+{
+	below_target(90, 6);
+	struct fact_stage *infer = stage("infer", 90, 90);
+	infer->cpu_fallback = true;
+	infer->share = 0.88;
+	strcpy(infer->unit, "cpu");
+	strcpy(infer->expected_unit, "gpu");
+}
+
+CASE(model_too_large)
+{
+	below_target(80, 6);
+}
+
+CASE(model_too_large_with_a_hot_board)
+{
+	below_target(80, 6);
+	metric(FACT_TEMPERATURE, 84, 84);
+}
+
+CASE(model_too_large_for_its_deadline)
+{
+	below_target(60, 6);
+	facts.target_ms = UNKNOWN;
+	facts.deadline_ms = 50;
+	facts.miss_percent = (struct fact){100, 100};
+}
+
+CASE(slow_without_a_target)
+{
+	below_target(300, 20);
+	facts.target_ms = UNKNOWN;
+}
+
+CASE(preprocessing_takes_most)
+{
+	below_target(20, 40);
+}
+
+CASE(postprocessing_takes_most)
+{
+	below_target(10, 6);
+	frame(66, 66);
+	facts.busy_ms = (struct fact){66, 66};
+	stage("postprocess", 48, 48)->share = 0.73;
+}
+
+CASE(no_stage_reaches_the_deadline)
+{
+	below_target(22, 20);
+	facts.busy_ms = (struct fact){66, 66};
+	frame(66, 66);
+	stage("draw", 21, 21);
+	stage("publish", 20, 20);
+	facts.busy_p5_ms = 62;
+	facts.deadline_ms = 33;
+	facts.miss_percent = (struct fact){100, 100};
+}
+
+CASE(the_camera_stalls)
+{
+	camera();
+	slower(66, 33.3);
+	facts.busy_ms = (struct fact){66, 33};
+	stage("capture", 48, 15)->share = 0.73;
+}
+
+CASE(the_camera_delivers_too_little)
+{
+	camera();
+	frame(66, UNKNOWN);
+	facts.busy_ms = (struct fact){66, UNKNOWN};
+	facts.target_ms = 33.3;
+	stage("capture", 48, UNKNOWN)->share = 0.73;
+}
+
+CASE(the_camera_spikes)
+{
+	jitter(30, 200);
+	stage("capture", 21, 21)->excess_ms = 6.5;
+	facts.slow_run_delay_ms = 0.1;
+	facts.slow_cpu_ms = 1;
+}
+
+CASE(a_hog_takes_the_processor)
+{
+	computes_slower();
+	process("stress-ng", 99);
+	facts.run_delay_ms = (struct fact){30, 0.2};
+	moved(FACT_PRESSURE_CPU, 60, 1, 62, 0.8);
+	moved(FACT_CPU, 99, 40, 61, 0.8);
+}
+
+CASE(a_hog_without_frame_context)
+{
+	computes_slower();
+	process("stress-ng", 99);
+	moved(FACT_PRESSURE_CPU, 60, 1, 55, 0.8);
+	moved(FACT_CPU, 99, 40, 61, 0.8);
+}
+
+CASE(a_hog_and_a_hot_board)
+{
+	a_hog_takes_the_processor();
+	moved(FACT_TEMPERATURE, 84, 62, 40, 0.7);
+}
+
+CASE(a_hog_in_slow_frames_only)
+{
+	jitter(15, 60);
+	process("backup", 85);
+	facts.slow_run_delay_ms = 55;
+	facts.run_delay_ms = (struct fact){4, 4};
+}
+
+CASE(a_low_priority)
+{
+	a_hog_takes_the_processor();
+	facts.nice = 19;
+}
+
+CASE(a_quota)
+{
+	below_target(50, 6);
+	facts.quota_percent = 50;
+	facts.quota_throttled = 0.45;
+}
+
+CASE(more_threads_than_processors)
+{
+	computes_slower();
+	facts.run_delay_ms = (struct fact){30, 1};
+	moved(FACT_APP_CPU, 395, 70, 60, 0.8);
+	metric(FACT_APP_THREADS, 17, 4);
+}
+
+CASE(priority_inversion)
+{
+	jitter(30, 150);
+	process("hog", 99);
+	facts.nice = -5;
+	facts.slow_run_delay_ms = 1;
+	facts.slow_cpu_ms = 2;
+	facts.run_delay_ms = (struct fact){0.1, 0.1};
+	metric(FACT_APP_RUN_DELAY, 60, 2);
+	stage("infer", 17, 12)->excess_ms = 5;
+}
+
+CASE(garbage_collection)
+{
+	jitter(50, 80);
+	facts.slow_regularity = 0.05;
+	facts.slow_cpu_ms = 78;
+	facts.slow_run_delay_ms = 0.1;
+	facts.slow_stages = 3;
+}
+
+CASE(allocator_pauses_without_cpu_times)
+{
+	jitter(40, 70);
+	facts.slow_minor_faults = 4000;
+	facts.slow_run_delay_ms = 0.1;
+	stage("infer", 14, 14)->excess_ms = 1.7;
+}
+
+CASE(stopped_by_a_signal)
+{
+	jitter(60, 400);
+	facts.slow_cpu_ms = 0.5;
+	facts.slow_run_delay_ms = 0.2;
+	facts.slow_stages = 3;
+	stage("capture", 17, 17)->excess_ms = 3;
+	stage("infer", 15, 15)->excess_ms = 3;
+}
+
+CASE(stopped_without_cpu_times)
+{
+	stopped_by_a_signal();
+	facts.slow_cpu_ms = UNKNOWN;
+	metric(FACT_APP_CPU, 60, 70);
+}
+
+static void leak(double bytes_per_second)
+{
+	struct fact_series *rss =
+		metric(FACT_APP_RSS, 200 * MIB + 100 * bytes_per_second, 200 * MIB);
+	rss->slope = bytes_per_second;
+	rss->slope_low = 0.9 * bytes_per_second;
+	rss->most = rss->mean.now + 10 * bytes_per_second;
+	rss->first_s = 180;
+}
+
+CASE(a_leak)
+{
+	camera();
+	leak(0.5 * MIB);
+}
+
+CASE(a_leak_that_is_felt)
+{
+	computes_slower();
+	leak(8 * MIB);
+	moved(FACT_PRESSURE_MEMORY, 30, 0, 60, 0.8);
+	moved(FACT_MEMORY_PERCENT, 97, 40, 80, 0.8);
+	moved(FACT_MEMORY_AVAILABLE, 0.1 * GIB, 2 * GIB, 100, 0.8);
+}
+
+CASE(memory_pressure_by_another_process)
+{
+	computes_slower();
+	moved(FACT_PRESSURE_MEMORY, 30, 0, 60, 0.8);
+	moved(FACT_PRESSURE_IO, 40, 0, 60, 0.8);
+	moved(FACT_MEMORY_PERCENT, 97, 40, 80, 0.8);
+	moved(FACT_APP_MAJOR_FAULTS, 300, 0, 60, 0.8);
+	facts.largest = (struct fact_process){.name = "hoarder", .pid = 99, .rss_bytes = 3 * GIB};
+}
+
+CASE(writes_wait_for_the_card)
+{
+	camera();
+	slower(66, 33.3);
+	facts.busy_ms = (struct fact){66, 33};
+	stage("capture", 1, 15);
+	stage("save", 47, 2)->cpu_ratio = 0.05;
+	moved(FACT_PRESSURE_IO, 55, 0.2, 60, 0.8);
+	moved(FACT_APP_IODELAY, 66, 0.5, 60, 0.8);
+	metric(FACT_APP_WRITE, 2 * MIB, 2 * MIB);
+}
+
+CASE(writes_wait_without_delay_accounting)
+{
+	writes_wait_for_the_card();
+	facts.metric[FACT_APP_IODELAY].path[0] = '\0';
+}
+
+CASE(storage_stalls_now_and_then)
+{
+	jitter(40, 180);
+	metric(FACT_PRESSURE_IO, 12, 12);
+	facts.slow_cpu_ms = 1;
+	facts.slow_run_delay_ms = 0.3;
+	stage("save", 6, 6)->excess_ms = 4.5;
+}
+
+CASE(the_gpu_is_at_its_limit)
+{
+	below_target(80, 6);
+	metric(FACT_GPU, 99, 99);
+	strcpy(facts.stage[2].unit, "gpu");
+}
+
+CASE(another_process_uses_the_gpu)
+{
+	computes_slower();
+	moved(FACT_GPU, 99, 55, 60, 0.8);
+	stage("preprocess", 4, 4);
+	stage("infer", 58, 12)->share = 0.85;
+}
+
+CASE(the_memory_bus_is_full)
+{
+	computes_slower();
+	moved(FACT_EMC, 93, 45, 60, 0.8);
+}
+
+CASE(stages_out_of_balance)
+{
+	camera();
+	facts.in_flight = 7;
+	frame(60, 60);
+	facts.busy_ms = (struct fact){82, 82};
+	facts.latency_ms = (struct fact){420, 420};
+	stage("infer", 59, 59)->wait_ms = 330;
+}
+
+CASE(the_profiler_costs)
+{
+	below_target(40, 10);
+	facts.event_rate = 400000;
+	metric(FACT_DAEMON_CPU, 60, 60);
+	metric(FACT_CPU, 95, 95);
+	facts.run_delay_ms = (struct fact){6, 6};
+}
+
+CASE(nobody_knows)
+{
+	computes_slower();
+}
+
+CASE(a_hog_that_was_always_there)
+{
+	computes_slower();
+	process("stress", 99);
+	facts.run_delay_ms = (struct fact){1, 1};
+	metric(FACT_PRESSURE_CPU, 40, 40);
+	metric(FACT_CPU, 95, 95);
+}
+
+static const struct {
+	void (*set)(void);
+	enum cause cause;
+	enum confidence least;
+} causes[] = {
+	{thermal_throttling_of_a_pi, CAUSE_THERMAL_THROTTLING, CONFIDENCE_HIGH},
+	{thermal_throttling_that_raises_the_load_of_the_gpu, CAUSE_THERMAL_THROTTLING,
+		CONFIDENCE_HIGH},
+	{thermal_throttling_since_the_start_below_the_target, CAUSE_THERMAL_THROTTLING,
+		CONFIDENCE_HIGH},
+	{thermal_throttling_in_turns, CAUSE_THERMAL_THROTTLING, CONFIDENCE_HIGH},
+	{thermal_with_a_busy_process_that_takes_nothing, CAUSE_THERMAL_THROTTLING, CONFIDENCE_HIGH},
+	{thermal_with_flags_unknown, CAUSE_THERMAL_THROTTLING, CONFIDENCE_MEDIUM},
+	{low_voltage_with_a_capped_clock, CAUSE_UNDER_VOLTAGE, CONFIDENCE_HIGH},
+	{low_voltage_flickers_while_capped, CAUSE_UNDER_VOLTAGE, CONFIDENCE_HIGH},
+	{heat_while_the_voltage_was_always_low, CAUSE_THERMAL_THROTTLING, CONFIDENCE_HIGH},
+	{over_current_of_a_jetson, CAUSE_OVER_CURRENT, CONFIDENCE_HIGH},
+	{the_clock_fell_without_throttling, CAUSE_CLOCK_LIMIT, CONFIDENCE_HIGH},
+	{a_frequency_limit_below_the_target, CAUSE_CLOCK_LIMIT, CONFIDENCE_HIGH},
+	{the_governor_powersave, CAUSE_CLOCK_LIMIT, CONFIDENCE_HIGH},
+	{cpu_fallback_below_the_target, CAUSE_CPU_FALLBACK, CONFIDENCE_HIGH},
+	{model_too_large, CAUSE_INFERENCE_BOUND, CONFIDENCE_HIGH},
+	{model_too_large_with_a_hot_board, CAUSE_INFERENCE_BOUND, CONFIDENCE_HIGH},
+	{model_too_large_for_its_deadline, CAUSE_INFERENCE_BOUND, CONFIDENCE_HIGH},
+	{slow_without_a_target, CAUSE_INFERENCE_BOUND, CONFIDENCE_MEDIUM},
+	{preprocessing_takes_most, CAUSE_PREPROCESSING_BOUND, CONFIDENCE_HIGH},
+	{postprocessing_takes_most, CAUSE_STAGE_BOUND, CONFIDENCE_HIGH},
+	{no_stage_reaches_the_deadline, CAUSE_DEADLINE_UNREACHABLE, CONFIDENCE_HIGH},
+	{the_camera_stalls, CAUSE_CAPTURE_STALL, CONFIDENCE_HIGH},
+	{the_camera_delivers_too_little, CAUSE_CAPTURE_STALL, CONFIDENCE_HIGH},
+	{the_camera_spikes, CAUSE_CAPTURE_STALL, CONFIDENCE_HIGH},
+	{a_hog_takes_the_processor, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_hog_without_frame_context, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_hog_and_a_hot_board, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_hog_in_slow_frames_only, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_low_priority, CAUSE_SCHEDULING, CONFIDENCE_HIGH},
+	{a_quota, CAUSE_SCHEDULING, CONFIDENCE_HIGH},
+	{more_threads_than_processors, CAUSE_SCHEDULING, CONFIDENCE_HIGH},
+	{priority_inversion, CAUSE_SCHEDULING, CONFIDENCE_HIGH},
+	{garbage_collection, CAUSE_PAUSES, CONFIDENCE_HIGH},
+	{allocator_pauses_without_cpu_times, CAUSE_PAUSES, CONFIDENCE_HIGH},
+	{stopped_by_a_signal, CAUSE_STOPPED, CONFIDENCE_HIGH},
+	{stopped_without_cpu_times, CAUSE_STOPPED, CONFIDENCE_MEDIUM},
+	{a_leak, CAUSE_MEMORY_LEAK, CONFIDENCE_HIGH},
+	{a_leak_that_is_felt, CAUSE_MEMORY_LEAK, CONFIDENCE_HIGH},
+	{memory_pressure_by_another_process, CAUSE_MEMORY_PRESSURE, CONFIDENCE_HIGH},
+	{writes_wait_for_the_card, CAUSE_IO_STALL, CONFIDENCE_HIGH},
+	{writes_wait_without_delay_accounting, CAUSE_IO_STALL, CONFIDENCE_HIGH},
+	{storage_stalls_now_and_then, CAUSE_IO_STALL, CONFIDENCE_HIGH},
+	{the_gpu_is_at_its_limit, CAUSE_GPU_BOUND, CONFIDENCE_HIGH},
+	{another_process_uses_the_gpu, CAUSE_GPU_BOUND, CONFIDENCE_HIGH},
+	{the_memory_bus_is_full, CAUSE_MEMORY_BANDWIDTH, CONFIDENCE_HIGH},
+	{stages_out_of_balance, CAUSE_QUEUEING, CONFIDENCE_HIGH},
+	{the_profiler_costs, CAUSE_PROFILER_OVERHEAD, CONFIDENCE_MEDIUM},
+	{nobody_knows, CAUSE_UNEXPLAINED, CONFIDENCE_MEDIUM},
+	{a_hog_that_was_always_there, CAUSE_UNEXPLAINED, CONFIDENCE_MEDIUM},
+};
+
+static bool mentions(const char *text, const char *word)
+{
+	return strcasestr(text, word) != NULL;
+}
+
+/* Every text is there, and none has a number that is not one. */
+static void check_texts(void)
+{
+	ck_assert_str_ne(diagnosis.summary, "");
+	for (size_t i = 0; i < diagnosis.findings; i++) {
+		const struct finding *finding = &diagnosis.finding[i];
+		bool nan = mentions(finding->symptom, "nan") || mentions(finding->text, "nan ") ||
+			   mentions(finding->symptom, "inf/") || mentions(finding->text, "?");
+		for (size_t n = 0; n < finding->evidence_count; n++) {
+			nan |= mentions(finding->evidence[n], "nan") ||
+			       mentions(finding->evidence[n], "?");
+		}
+		ck_assert_msg(!nan && finding->symptom[0] && finding->text[0], "%s: '%s' '%s'",
+			cause_name(finding->cause), finding->symptom, finding->text);
+		ck_assert(finding->score >= 0 && finding->score <= 1);
+		ck_assert_ptr_nonnull(finding->advice[0]);
+		ck_assert_uint_gt(finding->evidence_count, 0);
+		ck_assert(i == 0 || finding->score <= finding[-1].score);
+	}
+}
+
+static void show(const char *name)
+{
+	printf("%s: %s\n", name, diagnosis.summary);
+	for (size_t i = 0; i < diagnosis.findings; i++) {
+		const struct finding *finding = &diagnosis.finding[i];
+		printf("  %-20s %.2f | %s | %s\n", cause_name(finding->cause), finding->score,
+			finding->symptom, finding->text);
+		for (size_t n = 0; i == 0 && n < finding->evidence_count; n++) {
+			printf("      %s\n", finding->evidence[n]);
+		}
+	}
+}
+
+/* covers G0.26 */
+START_LOOP_TEST(the_true_cause_comes_first, 0, COUNT(causes))
+{
+	causes[_i].set();
+	diagnose(&facts, &diagnosis);
+	show(cause_name(causes[_i].cause));
+	check_texts();
+	ck_assert_int_eq(diagnosis.state, DIAGNOSIS_FINDINGS);
+	ck_assert_str_eq(cause_name(diagnosis.finding[0].cause), cause_name(causes[_i].cause));
+	ck_assert_int_ge(finding_confidence(&diagnosis.finding[0]), causes[_i].least);
+	ck_assert_str_eq(diagnosis.summary, diagnosis.finding[0].text);
+	/* The finding that wins is not one of several equal ones. */
+	ck_assert(
+		diagnosis.findings < 2 || diagnosis.finding[0].score > diagnosis.finding[1].score);
+}
+END_TEST
+
+CASE(healthy_camera)
+{
+	camera();
+	facts.target_ms = 33.3;
+	facts.deadline_ms = 50;
+	facts.miss_percent = (struct fact){0.1, 0};
+}
+
+CASE(capture_takes_most_of_a_healthy_frame)
+{
+	camera();
+	stage("capture", 25, 20);
+	stage("infer", 4, 8);
+}
+
+CASE(hot_but_not_throttling)
+{
+	camera();
+	metric(FACT_TEMPERATURE, 84.5, 70);
+	metric(FACT_HEADROOM, 0.5, 15);
+}
+
+CASE(throttled_but_frames_are_not_affected)
+{
+	camera();
+	moved(FACT_THROTTLE_ACTIVE, 1, 0, 60, 0.1);
+	metric(FACT_TEMPERATURE, 84, 70);
+	facts.throttled_share = 0.4;
+	facts.throttled_ms = 33.4;
+	facts.unthrottled_ms = 33.3;
+}
+
+CASE(low_voltage_but_frames_are_not_affected)
+{
+	camera();
+	metric(FACT_UNDER_VOLTAGE, 1, 0);
+	metric(FACT_FREQ_CAPPED, 1, 0);
+}
+
+CASE(leak_in_another_process)
+{
+	camera();
+	metric(FACT_MEMORY_AVAILABLE, 1 * GIB, 2.2 * GIB)->slope = -5 * MIB;
+	facts.largest = (struct fact_process){.name = "leaky", .pid = 99, .rss_bytes = 1.5 * GIB};
+}
+
+CASE(jitter_of_the_warm_up)
+{
+	jitter(50, 200);
+	frame(33.3, 33.3);
+	facts.warming_up = true;
+}
+
+CASE(busy_neighbour)
+{
+	camera();
+	process("make", 200);
+	moved(FACT_CPU, 90, 40, 60, 0);
+	moved(FACT_PRESSURE_CPU, 20, 1, 60, 0);
+	facts.run_delay_ms = (struct fact){0.3, 0.2};
+}
+
+CASE(wide_but_steady_frames)
+{
+	jitter(15, 20);
+	facts.frame_p95_ms = 55;
+	facts.frame_p99_ms = 65;
+}
+
+CASE(memory_settles_after_the_start)
+{
+	camera();
+	leak(0.5 * MIB);
+	facts.metric[FACT_APP_RSS].most = facts.metric[FACT_APP_RSS].least;
+}
+
+CASE(slow_by_choice)
+{
+	camera();
+	frame(1000, 1000);
+	facts.busy_ms = (struct fact){40, 40};
+}
+
+CASE(cpu_fallback_that_is_fast_enough)
+{
+	healthy_camera();
+	struct fact_stage *infer = stage("infer", 12, 12);
+	infer->cpu_fallback = true;
+	strcpy(infer->expected_unit, "npu");
+}
+
+CASE(over_current_by_design)
+{
+	camera();
+	metric(FACT_OVER_CURRENT_RATE, 9, 8);
+	metric(FACT_OVER_CURRENT, 1, 1);
+	metric(FACT_GPU, 99, 99);
+	metric(FACT_EMC, 92, 92);
+}
+
+CASE(a_little_slower_than_usual)
+{
+	camera();
+	slower(35.5, 33.3);
+}
+
+CASE(storage_is_busy_elsewhere)
+{
+	camera();
+	metric(FACT_PRESSURE_IO, 40, 0);
+	metric(FACT_APP_IODELAY, 0.1, 0.1);
+}
+
+CASE(nothing_is_known)
+{
+	camera();
+	memset(facts.metric, 0, sizeof(facts.metric));
+	facts.stages = 0;
+	facts.frame_ms.usual = facts.busy_ms.now = facts.busy_ms.usual = UNKNOWN;
+	facts.critical_celsius = facts.frequency_limit = facts.cpus_allowed = UNKNOWN;
+	facts.governor[0] = facts.policy[0] = facts.process[0].name[0] = '\0';
+}
+
+static void (*const healthy[])(void) = {
+	healthy_camera,
+	capture_takes_most_of_a_healthy_frame,
+	hot_but_not_throttling,
+	throttled_but_frames_are_not_affected,
+	low_voltage_but_frames_are_not_affected,
+	leak_in_another_process,
+	jitter_of_the_warm_up,
+	busy_neighbour,
+	wide_but_steady_frames,
+	memory_settles_after_the_start,
+	slow_by_choice,
+	cpu_fallback_that_is_fast_enough,
+	over_current_by_design,
+	a_little_slower_than_usual,
+	storage_is_busy_elsewhere,
+	nothing_is_known,
+};
+
+START_LOOP_TEST(healthy_apps_have_no_finding_above_low, 0, COUNT(healthy))
+{
+	healthy[_i]();
+	diagnose(&facts, &diagnosis);
+	show("healthy");
+	check_texts();
+	ck_assert_int_eq(diagnosis.state, DIAGNOSIS_HEALTHY);
+	ck_assert_ptr_eq(strstr(diagnosis.summary, "nothing wrong"), diagnosis.summary);
+	for (size_t i = 0; i < diagnosis.findings; i++) {
+		ck_assert_int_eq(finding_confidence(&diagnosis.finding[i]), CONFIDENCE_LOW);
+	}
+}
+END_TEST
+
+START_TEST(two_causes_are_both_found)
+{
+	/* Half of it is a hog, half heat. */
+	a_hog_takes_the_processor();
+	facts.run_delay_ms = (struct fact){16, 0.2};
+	moved(FACT_THROTTLE_ACTIVE, 0.96, 0, 62, 0.8);
+	moved(FACT_TEMPERATURE, 84, 70, 70, 0.8);
+	diagnose(&facts, &diagnosis);
+	show("two");
+	check_texts();
+	enum cause first = diagnosis.finding[0].cause, second = diagnosis.finding[1].cause;
+	ck_assert(first == CAUSE_THERMAL_THROTTLING || second == CAUSE_THERMAL_THROTTLING);
+	ck_assert(first == CAUSE_CPU_CONTENTION || second == CAUSE_CPU_CONTENTION);
+	ck_assert_int_eq(finding_confidence(&diagnosis.finding[1]), CONFIDENCE_HIGH);
+}
+END_TEST
+
+START_TEST(a_model_that_is_too_large_stays_one_when_the_board_throttles)
+{
+	below_target(60, 6);
+	slower(120, 70);
+	facts.busy_ms.now = 120;
+	stage("infer", 110, 60)->share = 0.9;
+	moved(FACT_THROTTLE_ACTIVE, 0.96, 0, 62, 0.8);
+	moved(FACT_TEMPERATURE, 84, 70, 70, 0.8);
+	diagnose(&facts, &diagnosis);
+	show("both");
+	check_texts();
+	ck_assert_int_eq(diagnosis.finding[0].cause, CAUSE_THERMAL_THROTTLING);
+	ck_assert_int_eq(diagnosis.finding[1].cause, CAUSE_INFERENCE_BOUND);
+	ck_assert_int_eq(finding_confidence(&diagnosis.finding[1]), CONFIDENCE_HIGH);
+}
+END_TEST
+
+START_TEST(a_throttled_app_reads_as_one_line)
+{
+	thermal_throttling_of_a_pi();
+	facts.metric[FACT_THROTTLE_ACTIVE].first_s = 240;
+	facts.since_s = 240;
+	diagnose(&facts, &diagnosis);
+	ck_assert_str_eq(diagnosis.summary,
+		"infer 76 % of the frame; clock capped since 4 min ago at 82.4 °C");
+	ck_assert_str_eq(diagnosis.finding[0].symptom, "15.2 frames/s instead of 30.0, for 4 min");
+	ck_assert_str_eq(diagnosis.finding[0].evidence[0],
+		"throttle/active 96.0 % of the time, usually 0 % of the time until 4 min ago");
+}
+END_TEST
+
+START_TEST(few_frames_are_not_enough_data)
+{
+	thermal_throttling_of_a_pi();
+	facts.frames = 6;
+	diagnose(&facts, &diagnosis);
+	ck_assert_int_eq(diagnosis.state, DIAGNOSIS_TOO_FEW);
+	ck_assert_uint_eq(diagnosis.findings, 0);
+	ck_assert_str_eq(diagnosis.summary, "not enough data: 6 frames, at least 10 are needed");
+}
+END_TEST
+
+START_TEST(doubtful_facts_lower_the_confidence)
+{
+	thermal_throttling_of_a_pi();
+	diagnose(&facts, &diagnosis);
+	double score = diagnosis.finding[0].score;
+	facts.frames = 20;
+	diagnose(&facts, &diagnosis);
+	ck_assert(diagnosis.finding[0].score < score);
+	facts.virtual_machine = facts.warming_up = true;
+	double less = diagnosis.finding[0].score;
+	diagnose(&facts, &diagnosis);
+	ck_assert(diagnosis.finding[0].score < less);
+}
+END_TEST
+
+/* Each number of the facts in turn is unknown or zero: no crash, no "nan", no score beyond 1. */
+START_LOOP_TEST(unknown_facts_are_never_printed, 0, COUNT(causes))
+{
+	for (size_t at = 0; at < sizeof(facts) / sizeof(double); at++) {
+		for (int zero = 0; zero < 2; zero++) {
+			causes[_i].set();
+			double *number = (double *)&facts + at, value = zero ? 0 : UNKNOWN;
+			/* Only what looks like a double that is set: texts and counts stay. */
+			if (*number < 1e-6 || *number > 1e12 || isnan(*number)) {
+				continue;
+			}
+			*number = value;
+			diagnose(&facts, &diagnosis);
+			check_texts();
+		}
+	}
+	causes[_i].set();
+	memset(facts.metric, 0, sizeof(facts.metric));
+	diagnose(&facts, &diagnosis);
+	check_texts();
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	enum stage_role role;
+} roles[] = {
+	{"capture", ROLE_CAPTURE},
+	{"cam_read", ROLE_CAPTURE},
+	{"camera", ROLE_CAPTURE},
+	{"grab_frame", ROLE_CAPTURE},
+	{"preprocess", ROLE_PREPROCESS},
+	{"preproc", ROLE_PREPROCESS},
+	{"pre", ROLE_PREPROCESS},
+	{"resize", ROLE_PREPROCESS},
+	{"infer", ROLE_INFER},
+	{"Inference", ROLE_INFER},
+	{"detect", ROLE_INFER},
+	{"yolov8n", ROLE_INFER},
+	{"postprocess", ROLE_POSTPROCESS},
+	{"nms", ROLE_POSTPROCESS},
+	{"draw_boxes", ROLE_POSTPROCESS},
+	{"publish", ROLE_PUBLISH},
+	{"mqtt_send", ROLE_PUBLISH},
+	{"thread_pool", ROLE_OTHER},
+	{"scamper", ROLE_OTHER},
+	{"total", ROLE_OTHER},
+	{"", ROLE_OTHER},
+};
+
+START_LOOP_TEST(the_name_of_a_stage_says_what_it_does, 0, COUNT(roles))
+{
+	ck_assert_int_eq(stage_role_of(roles[_i].name), roles[_i].role);
+}
+END_TEST
+
+START_TEST(causes_have_the_names_of_the_api)
+{
+	ck_assert_str_eq(cause_name(CAUSE_THERMAL_THROTTLING), "thermal_throttling");
+	ck_assert_str_eq(cause_name(CAUSE_UNEXPLAINED), "unexplained");
+	ck_assert_str_eq(confidence_name(CONFIDENCE_MEDIUM), "medium");
+}
+END_TEST
