@@ -57,12 +57,7 @@ void rule_stage_bound(const struct view *view, struct judged *judged)
 
 void rule_cpu_fallback(const struct view *view, struct judged *judged)
 {
-	const struct fact_stage *max = NULL;
-	for (size_t i = 0; i < view->facts->stages && i < FACTS_STAGES; i++) {
-		const struct fact_stage *stage = &view->facts->stage[i];
-		bool more = stage_base(view, stage) >= stage_base(view, max);
-		max = stage->cpu_fallback && more ? stage : max;
-	}
+	const struct fact_stage *max = view->fallback;
 	if (!max) {
 		return;
 	}
@@ -125,16 +120,10 @@ void rule_memory_bandwidth(const struct view *view, struct judged *judged)
 void rule_queueing(const struct view *view, struct judged *judged)
 {
 	const struct facts *facts = view->facts;
-	const struct fact_stage *waits = NULL;
-	double wait = 0, slowest = 0;
-	for (size_t i = 0; i < facts->stages && i < FACTS_STAGES; i++) {
-		const struct fact_stage *stage = &facts->stage[i];
-		wait += or_zero(stage->wait_ms);
-		slowest = fmax(slowest, stage->ms.now);
-		waits = stage->wait_ms > (waits ? waits->wait_ms : 0) ? stage : waits;
-	}
+	const struct fact_stage *waits = view->waited;
+	double wait = view->wait_ms;
 	double queued = view->excess[SYMPTOM_LATENCY];
-	bool balanced = slowest < 0.8 * facts->frame_ms.now;
+	bool balanced = view->slowest_ms < 0.8 * facts->frame_ms.now;
 	struct claims claims = {.latency = wait > 0 ? fmin(wait, queued) : queued};
 	judge(view, judged, balanced ? 0.6 : 0.96, claims);
 	say(judged, "", facts->in_flight, " frames in flight");
@@ -160,9 +149,9 @@ void rule_capture_stall(const struct view *view, struct judged *judged)
 	double jitter_waits = or_zero(facts->slow_share * facts->slow_run_delay_ms) + view->io_ms;
 	struct claims claims = {.change = change_of(capture->ms) - view->io_ms - view->run_delay};
 	if (capture == view->spiky) {
-		claims.jitter = capture->excess_ms - jitter_waits;
 		/* What stops all stages shows most where most of the time is spent. */
-		evidence *= !(claims.change > 0) && facts->slow_stages >= 2 ? 0.6 : 1;
+		claims.jitter =
+			(capture->excess_ms - jitter_waits) * (facts->slow_stages >= 2 ? 0.3 : 1);
 	}
 	if (rest < 0.95 * facts->target_ms && share >= DOMINATES && !view->pipelined &&
 		!view->changed) {

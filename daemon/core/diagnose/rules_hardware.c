@@ -83,14 +83,9 @@ static double clock_ratio(const struct view *view)
 static double clock_claim(const struct view *view)
 {
 	bool gpu = ratio_of(view, FACT_GPU_FREQUENCY, FACT_GPU) < CLOCK_FELL;
-	double work = 0, ratio = clock_ratio(view);
-	for (size_t i = 0; i < view->facts->stages && i < FACTS_STAGES; i++) {
-		const struct fact_stage *stage = &view->facts->stage[i];
-		work += stage->role == ROLE_CAPTURE ? 0 : stage_base(view, stage);
-	}
-	work = work > 0 ? work : or_zero(view->base_ms);
+	double work = view->work_ms > 0 ? view->work_ms : or_zero(view->base_ms);
 	return agreement(view, gpu ? FACT_GPU_FREQUENCY : FACT_CPU_FREQUENCY, -1) *
-	       fmin(view->compute, 1.3 * work * (1 / ratio - 1));
+	       fmin(view->compute, 1.3 * work * (1 / clock_ratio(view) - 1));
 }
 
 /* A Jetson has some over-current events each second by design: only more of them count. */
@@ -142,10 +137,9 @@ void rule_under_voltage(const struct view *view, struct judged *judged)
 	     capping = !(metric_of(view, FACT_THROTTLE_ACTIVE).now < FLICKER);
 	struct claims claims = flag_claims(view, FACT_UNDER_VOLTAGE);
 	struct claims by_clock = flag_claims(view, capped(view));
-	if (growth_of(flag) >= FLICKER) {
-		claims.change = fmax(claims.change, by_clock.change);
-		claims.constant = fmax(claims.constant, by_clock.constant);
-	}
+	bool rose = flag.now >= 1.3 * or_zero(flag.usual) + FLICKER;
+	claims.change = fmax(claims.change, rose ? by_clock.change : 0);
+	claims.constant = fmax(claims.constant, by_clock.constant);
 	/* Low voltage alone lowers no clock. */
 	judge(view, judged, !on ? 0 : heat(view) >= 1 ? 0.6 : capping ? 0.97 : 0.5, claims);
 	say_share(view, judged, view->dominant);

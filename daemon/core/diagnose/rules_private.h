@@ -35,9 +35,10 @@ struct view {
 	double base_ms;		 /* a frame at its best times, without its slow ones */
 	double run_delay, io_ms; /* growth of waits; 0 if not known */
 	double compute; /* of SYMPTOM_CHANGE: neither capture nor waits, so of the computing */
-	const struct fact_stage *capture, *infer; /* NULL = none */
-	const struct fact_stage *dominant;	  /* but capture */
-	const struct fact_stage *grown, *spiky;	  /* by most */
+	double work_ms; /* of all stages but capture, at the best times */
+	double slowest_ms, wait_ms; /* of one stage; waits before all stages */
+	/* NULL = none: by role, by most of something; dominant is never capture */
+	const struct fact_stage *capture, *infer, *fallback, *dominant, *grown, *spiky, *waited;
 	double dominance; /* of dominant at the best times: of the work, pipelined of the period */
 };
 

@@ -113,9 +113,8 @@ static void find_jitter(struct view *view)
 static double over_deadline(const struct view *view)
 {
 	const struct facts *facts = view->facts;
-	const struct fact *work = isfinite(facts->latency_ms.now) ? &facts->latency_ms
-				  : isfinite(facts->busy_ms.now)  ? &facts->busy_ms
-								  : &facts->frame_ms;
+	bool ids = isfinite(facts->latency_ms.now); /* else the distance of two frames is judged */
+	const struct fact *work = ids ? &facts->latency_ms : &facts->frame_ms;
 	double jitter = view->excess[SYMPTOM_JITTER], deadline = facts->deadline_ms;
 	double took = base_of(view, *work) - (view->changed ? 0 : jitter);
 	double misses = view->changed ? facts->miss_percent.usual : facts->miss_percent.now;
@@ -138,35 +137,40 @@ static void find_constant(struct view *view)
 	view->missed = deadline > target;
 }
 
+static void prefer(
+	const struct fact_stage **best, const struct fact_stage *stage, double value, double *most)
+{
+	*best = value > *most ? stage : *best;
+	*most = fmax(*most, or_zero(value));
+}
+
 static void find_stages(struct view *view)
 {
 	const struct facts *facts = view->facts;
-	double grown = 0, others = 0, spikes = 0, wait = 0;
+	double grown = 0, spikes = 0, infer = 0, waits = 0, fallback = 0;
 	for (size_t i = 0; i < facts->stages && i < FACTS_STAGES; i++) {
 		const struct fact_stage *stage = &facts->stage[i];
-		double change = change_of(stage->ms), share = share_of_base(view, stage);
-		wait += or_zero(stage->wait_ms);
+		double base = stage_base(view, stage);
+		view->wait_ms += or_zero(stage->wait_ms);
+		view->slowest_ms = fmax(view->slowest_ms, stage->ms.now);
+		prefer(&view->waited, stage, stage->wait_ms, &waits);
+		prefer(&view->grown, stage, change_of(stage->ms), &grown);
+		prefer(&view->spiky, stage, stage->excess_ms, &spikes);
+		prefer(&view->infer, stage, stage->role == ROLE_INFER ? base : 0, &infer);
+		prefer(&view->fallback, stage, stage->cpu_fallback ? base : 0, &fallback);
 		if (stage->role == ROLE_CAPTURE) {
 			view->capture = stage;
-		} else {
-			others += change;
-			view->dominant = share > view->dominance ? stage : view->dominant;
-			view->dominance = fmax(share, view->dominance);
+			continue;
 		}
-		bool infer = stage->role == ROLE_INFER &&
-			     stage_base(view, stage) >= stage_base(view, view->infer);
-		view->infer = infer ? stage : view->infer;
-		view->grown = change > grown ? stage : view->grown;
-		grown = fmax(change, grown);
-		view->spiky = stage->excess_ms > spikes ? stage : view->spiky;
-		spikes = fmax(or_zero(stage->excess_ms), spikes);
+		view->work_ms += base;
+		prefer(&view->dominant, stage, share_of_base(view, stage), &view->dominance);
 	}
-	double slower = view->excess[SYMPTOM_CHANGE];
-	double compute = grown > 0 && !view->of_throttled ? fmin(others, slower) : slower;
-	view->compute = fmax(0, compute - view->run_delay - view->io_ms);
+	double captured = view->capture ? fmax(0, change_of(view->capture->ms)) : 0;
+	view->compute =
+		fmax(0, view->excess[SYMPTOM_CHANGE] - captured - view->run_delay - view->io_ms);
 	double queued = facts->latency_ms.now - facts->busy_ms.now;
 	if (view->pipelined && queued >= facts->busy_ms.now &&
-		fmax(wait, queued) >= 1.5 * facts->frame_ms.now) {
+		fmax(view->wait_ms, queued) >= 1.5 * facts->frame_ms.now) {
 		view->excess[SYMPTOM_LATENCY] = queued;
 	}
 }

@@ -194,6 +194,8 @@ static void jitter(double every, double excess_ms)
 
 #define CASE(name) static void name(void)
 
+CASE(writes_wait_for_the_card);
+
 CASE(thermal_throttling_of_a_pi)
 {
 	computes_slower();
@@ -274,6 +276,24 @@ CASE(heat_while_the_voltage_was_always_low)
 	metric(FACT_UNDER_VOLTAGE, 1, 1);
 	moved(FACT_THROTTLE_ACTIVE, 0.95, 0, 60, 0.8);
 	moved(FACT_TEMPERATURE, 84, 70, 90, 0.8);
+}
+
+CASE(low_voltage_flickers_since_the_start)
+{
+	below_target(60, 6);
+	metric(FACT_UNDER_VOLTAGE, 0.15, 0.15);
+	metric(FACT_THROTTLE_ACTIVE, 1, 1);
+	facts.throttled_share = 1;
+	facts.throttled_ms = 70;
+}
+
+CASE(thermal_throttling_of_all_that_is_known)
+{
+	below_target(60, 6);
+	metric(FACT_TEMPERATURE, 84, 84);
+	metric(FACT_THROTTLE_ACTIVE, 1, 1);
+	facts.throttled_share = 1;
+	facts.throttled_ms = 70;
 }
 
 CASE(over_current_of_a_jetson)
@@ -420,6 +440,51 @@ CASE(a_hog_in_slow_frames_only)
 	process("backup", 85);
 	facts.slow_run_delay_ms = 55;
 	facts.run_delay_ms = (struct fact){4, 4};
+}
+
+CASE(a_hog_since_the_start)
+{
+	below_target(60, 6);
+	process("stress-ng", 99);
+	facts.run_delay_ms = (struct fact){32, 32};
+	metric(FACT_PRESSURE_CPU, 60, 60);
+	metric(FACT_CPU, 99, 99);
+}
+
+CASE(a_hog_since_the_start_without_frame_context)
+{
+	below_target(40, 20);
+	process("stress-ng", 99);
+	metric(FACT_PRESSURE_CPU, 60, 60);
+	metric(FACT_CPU, 99, 99);
+}
+
+CASE(a_hog_with_a_late_flag_that_costs_nothing)
+{
+	a_hog_takes_the_processor();
+	moved(FACT_THROTTLE_ACTIVE, 0.9, 0, 15, 0.3);
+	metric(FACT_TEMPERATURE, 84, 70);
+	facts.throttled_share = 0.1;
+	facts.throttled_ms = 66;
+	facts.unthrottled_ms = 65;
+}
+
+CASE(a_camera_that_stalls_while_another_process_leaks)
+{
+	camera();
+	slower(66, 33.3);
+	facts.busy_ms = (struct fact){66, 33};
+	stage("capture", 48, 15)->share = 0.73;
+	moved(FACT_MEMORY_AVAILABLE, 1 * GIB, 2 * GIB, 150, 0.6);
+	moved(FACT_MEMORY_PERCENT, 75, 40, 150, 0.6);
+	facts.largest = (struct fact_process){.name = "leaky", .pid = 99, .rss_bytes = 2 * GIB};
+}
+
+CASE(storage_stalls_while_the_clock_falls_for_want_of_work)
+{
+	writes_wait_for_the_card();
+	moved(FACT_CPU_FREQUENCY, 0.6e9, 1.5e9, 58, -0.9);
+	metric(FACT_CPU_BUSIEST, 20, 60);
 }
 
 CASE(a_low_priority)
@@ -621,6 +686,8 @@ static const struct {
 	{low_voltage_with_a_capped_clock, CAUSE_UNDER_VOLTAGE, CONFIDENCE_HIGH},
 	{low_voltage_flickers_while_capped, CAUSE_UNDER_VOLTAGE, CONFIDENCE_HIGH},
 	{heat_while_the_voltage_was_always_low, CAUSE_THERMAL_THROTTLING, CONFIDENCE_HIGH},
+	{low_voltage_flickers_since_the_start, CAUSE_UNDER_VOLTAGE, CONFIDENCE_HIGH},
+	{thermal_throttling_of_all_that_is_known, CAUSE_THERMAL_THROTTLING, CONFIDENCE_HIGH},
 	{over_current_of_a_jetson, CAUSE_OVER_CURRENT, CONFIDENCE_HIGH},
 	{the_clock_fell_without_throttling, CAUSE_CLOCK_LIMIT, CONFIDENCE_HIGH},
 	{a_frequency_limit_below_the_target, CAUSE_CLOCK_LIMIT, CONFIDENCE_HIGH},
@@ -640,6 +707,11 @@ static const struct {
 	{a_hog_without_frame_context, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_and_a_hot_board, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_in_slow_frames_only, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_hog_since_the_start, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_hog_since_the_start_without_frame_context, CAUSE_CPU_CONTENTION, CONFIDENCE_MEDIUM},
+	{a_hog_with_a_late_flag_that_costs_nothing, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_camera_that_stalls_while_another_process_leaks, CAUSE_CAPTURE_STALL, CONFIDENCE_HIGH},
+	{storage_stalls_while_the_clock_falls_for_want_of_work, CAUSE_IO_STALL, CONFIDENCE_HIGH},
 	{a_low_priority, CAUSE_SCHEDULING, CONFIDENCE_HIGH},
 	{a_quota, CAUSE_SCHEDULING, CONFIDENCE_HIGH},
 	{more_threads_than_processors, CAUSE_SCHEDULING, CONFIDENCE_HIGH},
@@ -969,6 +1041,59 @@ START_LOOP_TEST(unknown_facts_are_never_printed, 0, COUNT(causes))
 	memset(facts.metric, 0, sizeof(facts.metric));
 	diagnose(&facts, &diagnosis);
 	check_texts();
+}
+END_TEST
+
+static double jitter_of(uint32_t *state)
+{
+	*state = *state * 1664525 + 1013904223;
+	return 0.97 + 0.06 * (*state >> 8) / (double)(1 << 24);
+}
+
+/* Each number is off by up to 3 %, except for the symptoms themselves. */
+static void add_noise(uint32_t *state)
+{
+	double *number = (double *)&facts;
+	const struct facts kept = facts;
+	for (size_t at = 0; at < sizeof(facts) / sizeof(double); at++) {
+		bool set = number[at] > 1e-6 && number[at] < 1e12;
+		number[at] *= set ? jitter_of(state) : 1;
+	}
+	facts.frame_ms = kept.frame_ms;
+	facts.target_ms = kept.target_ms;
+	facts.deadline_ms = kept.deadline_ms;
+	facts.metric[FACT_APP_RSS] = kept.metric[FACT_APP_RSS];
+}
+
+START_TEST(noise_changes_no_verdict)
+{
+	uint32_t state = 1;
+	size_t right = 0, quiet = 0;
+	enum { ROUNDS = 100 };
+	for (size_t i = 0; i < ROUNDS * COUNT(causes); i++) {
+		causes[i % COUNT(causes)].set();
+		add_noise(&state);
+		diagnose(&facts, &diagnosis);
+		bool found = diagnosis.findings > 0 &&
+			     diagnosis.finding[0].cause == causes[i % COUNT(causes)].cause;
+		right += found;
+		if (!found && i < 300) {
+			show(cause_name(causes[i % COUNT(causes)].cause));
+		}
+	}
+	for (size_t i = 0; i < ROUNDS * COUNT(healthy); i++) {
+		healthy[i % COUNT(healthy)]();
+		add_noise(&state);
+		diagnose(&facts, &diagnosis);
+		bool found = diagnosis.state != DIAGNOSIS_HEALTHY;
+		quiet += !found;
+		if (found && i < 300) {
+			show("healthy, noisy");
+		}
+	}
+	printf("%zu %zu\n", right, quiet);
+	ck_assert_uint_ge(right, ROUNDS * COUNT(causes) * 97 / 100);
+	ck_assert_uint_ge(quiet, ROUNDS * COUNT(healthy) * 97 / 100);
 }
 END_TEST
 
