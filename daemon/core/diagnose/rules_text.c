@@ -5,35 +5,28 @@
 
 #include "daemon/core/diagnose/rules_private.h"
 
-enum kind { PERCENT, CELSIUS, HERTZ, FLAG, RATE, MILLIWATTS, COUNT, BYTES, BYTES_PER_SECOND };
+#define BIT(name) (UINT64_C(1) << FACT_##name)
 
+/* The first row with the metric; a unit of 0 is bytes. */
 static const struct {
 	double unit;
 	const char *suffix;
-} units[] = {{1, " %"}, {1, " °C"}, {1e6, " MHz"}, {0.01, " % of the time"}, {1, "/s"}, {1e3, " W"},
-	{1, ""}, {0, ""}, {0, "/s"}};
-
-static const enum kind kinds[FACT_METRIC_COUNT] = {[FACT_TEMPERATURE] = CELSIUS,
-	[FACT_HEADROOM] = CELSIUS,
-	[FACT_THROTTLE_ACTIVE] = FLAG,
-	[FACT_UNDER_VOLTAGE] = FLAG,
-	[FACT_FREQ_CAPPED] = FLAG,
-	[FACT_THROTTLED] = FLAG,
-	[FACT_SOFT_TEMP_LIMIT] = FLAG,
-	[FACT_OVER_CURRENT] = FLAG,
-	[FACT_OVER_CURRENT_RATE] = RATE,
-	[FACT_CPU_FREQUENCY] = HERTZ,
-	[FACT_GPU_FREQUENCY] = HERTZ,
-	[FACT_MEMORY_AVAILABLE] = BYTES,
-	[FACT_SWAP_USED] = BYTES,
-	[FACT_POWER] = MILLIWATTS,
-	[FACT_APP_RSS] = BYTES,
-	[FACT_APP_THREADS] = COUNT,
-	[FACT_APP_INVOLUNTARY] = RATE,
-	[FACT_APP_MAJOR_FAULTS] = RATE,
-	[FACT_APP_MINOR_FAULTS] = RATE,
-	[FACT_APP_READ] = BYTES_PER_SECOND,
-	[FACT_APP_WRITE] = BYTES_PER_SECOND};
+	uint64_t metrics;
+} units[] = {
+	{1, " °C", BIT(TEMPERATURE) | BIT(HEADROOM)},
+	{0.01, " % of the time",
+		BIT(THROTTLE_ACTIVE) | BIT(UNDER_VOLTAGE) | BIT(FREQ_CAPPED) | BIT(THROTTLED) |
+			BIT(SOFT_TEMP_LIMIT) | BIT(OVER_CURRENT)},
+	{1e6, " MHz", BIT(CPU_FREQUENCY) | BIT(GPU_FREQUENCY)},
+	{1, "/s",
+		BIT(OVER_CURRENT_RATE) | BIT(APP_INVOLUNTARY) | BIT(APP_MAJOR_FAULTS) |
+			BIT(APP_MINOR_FAULTS)},
+	{0, "", BIT(MEMORY_AVAILABLE) | BIT(SWAP_USED) | BIT(APP_RSS)},
+	{0, "/s", BIT(APP_READ) | BIT(APP_WRITE)},
+	{1e3, " W", BIT(POWER)},
+	{1, "", BIT(APP_THREADS)},
+	{1, " %", UINT64_MAX},
+};
 
 static struct word word_of(int decimals, double value, const char *unit)
 {
@@ -111,10 +104,15 @@ void add_evidence(struct judged *judged, const char *format, ...)
 	}
 }
 
-static struct word metric_word(enum kind kind, double value)
+static struct word metric_word(enum fact_metric metric, double value)
 {
-	struct word word = kind >= BYTES ? byte_word(value) : number(value / units[kind].unit), all;
-	snprintf(all.text, sizeof(all.text), "%.30s%s", word.text, units[kind].suffix);
+	size_t row = 0;
+	while ((units[row].metrics >> metric & 1) == 0) {
+		row++;
+	}
+	double unit = units[row].unit;
+	struct word word = unit > 0 ? number(value / unit) : byte_word(value), all;
+	snprintf(all.text, sizeof(all.text), "%.30s%s", word.text, units[row].suffix);
 	return all;
 }
 
@@ -127,13 +125,11 @@ static void add_metric(const struct view *view, struct judged *judged, enum fact
 	}
 	bool known = isfinite(mean.usual), first = isfinite(series->first_s);
 	bool moved = known && fabs(mean.now - mean.usual) > 0.02 * fabs(mean.now);
-	add_evidence(judged, "%.72s %s%s%s%s%s%s", series->path,
-		metric_word(kinds[metric], mean.now).text,
+	add_evidence(judged, "%.72s %s%s%s%s%s%s", series->path, metric_word(metric, mean.now).text,
 		moved	? ", usually "
 		: known ? ", as usual"
 			: "",
-		moved ? metric_word(kinds[metric], mean.usual).text : "",
-		moved && first ? " until " : "",
+		moved ? metric_word(metric, mean.usual).text : "", moved && first ? " until " : "",
 		moved && first ? duration(series->first_s).text : "", moved && first ? " ago" : "");
 }
 
