@@ -119,6 +119,12 @@ struct fact_process {
 	double io_bytes; /* a second; NAN = not known */
 };
 
+/* Of the frame_ms of one kind of frames. */
+struct fact_scatter {
+	double count;  /* of independent frames: where neighbours agree, fewer than there are */
+	double iqr_ms; /* interquartile range */
+};
+
 struct facts {
 	char app[PROTO_NAME_SIZE];
 	double span_s;	 /* of the segments */
@@ -155,6 +161,7 @@ struct facts {
 	/* frames by what the hardware did at their end, over the span */
 	double throttled_share;		     /* 0 … 1; NAN: not known */
 	double throttled_ms, unthrottled_ms; /* median of frame_ms; NAN below 10 of a kind */
+	struct fact_scatter throttled, unthrottled;
 	double throttled_joules, unthrottled_joules; /* of one frame */
 
 	size_t stages;
