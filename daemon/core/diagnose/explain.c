@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * explain.c: compares a frame with usual ones. The excess over them is divided twice: among the
+ * places where it was spent, in proportion to how much longer each took; and among causes, which
+ * draw on what is left of it, those that were measured first. What was CPU time can only be due to
+ * slower clocks, minor faults or more work; what was neither that nor a wait for a processor, only
+ * to major faults, other clocks or whatever else blocked the app.
+ */
+#include "daemon/core/diagnose/explain.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/core/metrics/throttle.h"
+#include "proto/percentile.h"
+#include "proto/text.h"
+
+/* What is measured of a frame; then the time of each stage, then the wait before each. */
+enum value {
+	TOOK,
+	DELTA, /* since the end of the frame before */
+	RUN_DELAY,
+	INVOLUNTARY,
+	MAJOR_FAULTS,
+	MINOR_FAULTS,
+	CPU,
+	BLOCKED,
+	THROTTLED,
+	OUTSIDE,
+	STAGE,
+	WAIT = STAGE + FACTS_STAGES,
+	VALUES = WAIT + FACTS_STAGES
+};
+
+static const double SLOW = 1.25;       /* times the median */
+static const double SCATTERS = 3;      /* median absolute deviations that are chance */
+static const double SHARE_MIN = 0.02;  /* of the excess: less is not listed */
+static const double SHARE_MAIN = 0.25; /* of the excess: so much is in the summary */
+static const double MS_MIN = 0.05;
+static const double SENSOR_SHARE = 0.05, SENSOR_MIN = 2; /* changes that are listed */
+static const double RANK_KNOWN = 1e6, RANK_WHERE = 1e9;
+static const uint64_t SECOND = 1000000000;
+
+struct slow_frame {
+	const struct past_frames *frames;
+	const struct past_frame *frame;
+	const struct past_frame *compared[EXPLAIN_FRAMES];
+	/* of the compared frames: median, median absolute deviation; NAN = not known */
+	double value[VALUES], usual[VALUES], scatter[VALUES];
+	double excess_ms;
+	double cpu_ms, other_ms; /* of the excess, not explained yet */
+	bool divided;		 /* CPU time is known; else other_ms is all of it */
+	bool clocked[2];	 /* a clock has been expressed in ms: of the CPU, another */
+	struct explanation *ret;
+};
+
+static const struct cause {
+	const char *what, *before, *after;
+	const char *sensors; /* paths of what confirms it begin so */
+	enum value value;
+	enum unit unit;
+	double ms_each; /* the most that one may take */
+} causes[] = {
+	{"run-queue wait", "waited", " ms for a processor", "pressure/cpu/", RUN_DELAY,
+		UNIT_MILLISECONDS, 1},
+	/* The shortest time slice of Linux is about 3 ms. */
+	{"involuntary switches", "was preempted", " times", "pressure/cpu/", INVOLUNTARY,
+		UNIT_COUNT, 3},
+	/* One read of a slow card that is busy. */
+	{"major faults", "waited for", " major faults", "pressure/memory/", MAJOR_FAULTS,
+		UNIT_COUNT, 50},
+	/* A page that is cleared and mapped, on a small core. */
+	{"minor faults", "had", " minor faults", "pressure/memory/", MINOR_FAULTS, UNIT_COUNT,
+		0.002},
+	{"throttle/active", "throttle/active", "", "temperature/", THROTTLED, UNIT_BOOL, 0},
+	/* after the clocks */
+	{"CPU time", "computed for", " ms", "cpu/utilization", CPU, UNIT_MILLISECONDS, 1},
+	{"blocked", "was blocked for", " ms", "pressure/io/", BLOCKED, UNIT_MILLISECONDS, 1},
+};
+
+/* How values are written; all others as they are. */
+static const struct {
+	double size;
+	const char *suffix;
+} scales[UNIT_COUNT_OF_UNITS] = {[UNIT_PERCENT] = {1, " %"},
+	[UNIT_CELSIUS] = {1, " °C"},
+	[UNIT_HERTZ] = {1e6, " MHz"},
+	[UNIT_BYTES] = {1 << 20, " MiB"},
+	[UNIT_MILLIWATTS] = {1e3, " W"},
+	[UNIT_PER_SECOND] = {1, "/s"}};
+
+/* What has no id may contain a pause; then the delta is not known. */
+static double took_ms(const struct past_frame *frame)
+{
+	bool timed = frame->id != PROTO_NO_FRAME && frame->end_ns > frame->start_ns;
+	uint64_t ns = timed ? frame->end_ns - frame->start_ns : frame->delta_ns;
+	return ns > 0 ? (double)ns / 1e6 : (double)NAN;
+}
+
+static void values_of(
+	const struct past_frames *frames, const struct past_frame *frame, double ret[VALUES])
+{
+	double known = frame->has_context ? 1 : (double)NAN, inside_ms = 0;
+	bool delayed = frame->has_context && frame->run_delay_us != PROTO_CPU_NOT_MEASURED;
+	memset(ret, 0, VALUES * sizeof(ret[0]));
+	ret[TOOK] = took_ms(frame);
+	ret[DELTA] = frame->delta_ns > 0 ? (double)frame->delta_ns / 1e6 : (double)NAN;
+	ret[RUN_DELAY] = delayed ? frame->run_delay_us / 1e3 : (double)NAN;
+	ret[INVOLUNTARY] = known * frame->involuntary;
+	ret[MAJOR_FAULTS] = known * frame->major_faults;
+	ret[MINOR_FAULTS] = known * frame->minor_faults;
+	ret[CPU] = (double)frame->cpu_ms;
+	ret[BLOCKED] = ret[TOOK] - ret[CPU] - ret[RUN_DELAY];
+	ret[THROTTLED] = frame->throttled == THROTTLE_UNKNOWN ? (double)NAN
+							      : frame->throttled == THROTTLE_YES;
+	for (size_t i = 0; i < frames->stages; i++) { /* what did not run took no time */
+		ret[STAGE + i] = isnan(frame->stage_ms[i]) ? 0 : (double)frame->stage_ms[i];
+		ret[WAIT + i] = isnan(frame->wait_ms[i]) ? 0 : (double)frame->wait_ms[i];
+		inside_ms += ret[STAGE + i] + ret[WAIT + i];
+	}
+	ret[OUTSIDE] = frames->stages > 0 ? fmax(ret[TOOK] - inside_ms, 0) : (double)NAN;
+}
+
+/* The median, not known unless half of the values are. Changes their order. */
+static double usual_of(double *values, size_t count, double *scatter)
+{
+	size_t known = 0;
+	*scatter = NAN;
+	for (size_t i = 0; i < count; i++) {
+		if (isfinite(values[i])) {
+			values[known++] = values[i];
+		}
+	}
+	if (known * 2 < count) {
+		return NAN;
+	}
+	proto_sort(values, known);
+	double median = proto_percentile(values, known, 50);
+	for (size_t i = 0; i < known; i++) {
+		values[i] = fabs(values[i] - median);
+	}
+	proto_sort(values, known);
+	*scatter = proto_percentile(values, known, 50);
+	return median;
+}
+
+/* Where the frames around it are slow as well, these are from before and after that time. */
+static size_t select_compared(struct slow_frame *slow, size_t index)
+{
+	double values[PAST_FRAMES], scatter;
+	const struct past_frames *frames = slow->frames;
+	size_t count = 0;
+	for (size_t i = 0; i < frames->count; i++) {
+		values[i] = took_ms(&frames->frame[i]);
+	}
+	double limit_ms = SLOW * usual_of(values, frames->count, &scatter);
+	for (size_t i = 2; i < 2 * frames->count && count < EXPLAIN_FRAMES; i++) {
+		/* one before, one after; an index before the first wraps around */
+		size_t next = i % 2 == 0 ? index - i / 2 : index + i / 2;
+		if (next < frames->count && took_ms(&frames->frame[next]) <= limit_ms) {
+			slow->compared[count++] = &frames->frame[next];
+		}
+	}
+	return count;
+}
+
+static void measure(struct slow_frame *slow, size_t count)
+{
+	double value[EXPLAIN_FRAMES][VALUES], column[EXPLAIN_FRAMES];
+	values_of(slow->frames, slow->frame, slow->value);
+	for (size_t i = 0; i < count; i++) {
+		values_of(slow->frames, slow->compared[i], value[i]);
+	}
+	for (size_t k = 0; k < VALUES; k++) {
+		for (size_t i = 0; i < count; i++) {
+			column[i] = value[i][k];
+		}
+		slow->usual[k] = usual_of(column, count, &slow->scatter[k]);
+	}
+}
+
+/* How much more than usual, unless that is chance or too little; else 0. */
+static double excess_of(const struct slow_frame *slow, size_t k, double min)
+{
+	double excess = slow->value[k] - slow->usual[k];
+	return excess >= min && excess > SCATTERS * slow->scatter[k] ? excess : 0;
+}
+
+/* In the order of ranks. */
+static void add(struct explanation *ret, const struct difference *difference)
+{
+	size_t at = ret->differences < EXPLAIN_MAX ? ret->differences++ : EXPLAIN_MAX - 1;
+	for (; at > 0 && ret->difference[at - 1].rank < difference->rank; at--) {
+		ret->difference[at] = ret->difference[at - 1];
+	}
+	ret->difference[at] = *difference;
+}
+
+/* The stage before is the one listed before that ran. One that never waits may be nested in this
+ * one: then it is not known. */
+static void name_wait(const struct slow_frame *slow, size_t stage, struct text *text)
+{
+	size_t before = stage;
+	while (before > 0 && isnan(slow->frame->stage_ms[before - 1])) {
+		before--;
+	}
+	if (before > 0 && !(slow->frame->wait_ms[before - 1] <= 0)) {
+		text_add(text, "between %s and ", slow->frames->stage[before - 1]);
+	} else {
+		text_add(text, "before ");
+	}
+	text_add(text, "%s", slow->frames->stage[stage]);
+}
+
+/* Without the word "stage". */
+static const char *name_of(const struct difference *difference)
+{
+	bool stage = text_starts_with(difference->what, "stage ");
+	return difference->what + (stage ? strlen("stage ") : 0);
+}
+
+static void add_place(struct slow_frame *slow, size_t k, double share)
+{
+	struct difference difference = {.kind = DIFFERENCE_WHERE,
+		.unit = UNIT_MILLISECONDS,
+		.value = slow->value[k],
+		.usual = slow->usual[k],
+		.explained_ms = share * slow->excess_ms,
+		.rank = RANK_WHERE + share};
+	struct text what = TEXT_IN(difference.what), text = TEXT_IN(difference.text);
+	if (k >= WAIT) {
+		name_wait(slow, k - WAIT, &what);
+	} else if (k >= STAGE) {
+		text_add(&what, "stage %s", slow->frames->stage[k - STAGE]);
+	} else {
+		text_add(&what, "outside of stages");
+	}
+	text_add(&text, "%s%s %.1f ms, usually %.1f", name_of(&difference),
+		k >= STAGE && k < WAIT ? " took" : ":", slow->value[k], slow->usual[k]);
+	add(slow->ret, &difference);
+}
+
+static void explain_places(struct slow_frame *slow)
+{
+	double min_ms = fmax(SHARE_MIN * slow->excess_ms, MS_MIN), sum_ms = 0;
+	for (size_t k = OUTSIDE; k < VALUES; k++) {
+		sum_ms += excess_of(slow, k, min_ms);
+	}
+	for (size_t k = OUTSIDE; k < VALUES && sum_ms > 0; k++) {
+		double share = excess_of(slow, k, min_ms) / fmax(sum_ms, slow->excess_ms);
+		if (share > 0) {
+			add_place(slow, k, share);
+		}
+	}
+}
+
+/* Takes from what is not explained yet; NAN when nothing noteworthy is left of it. */
+static double take(struct slow_frame *slow, bool of_cpu, double ms)
+{
+	double *left_ms = of_cpu && slow->divided ? &slow->cpu_ms : &slow->other_ms;
+	double taken_ms = fmin(ms, *left_ms);
+	if (!(taken_ms >= SHARE_MIN * slow->excess_ms)) {
+		return NAN;
+	}
+	*left_ms -= taken_ms;
+	return taken_ms;
+}
+
+/* deviation: ranks what is not known in ms. */
+static void add_cause(struct slow_frame *slow, const struct cause *cause, double value,
+	double usual, double explained_ms, double deviation)
+{
+	struct difference difference = {.kind = DIFFERENCE_WHY,
+		.unit = cause->unit,
+		.value = value,
+		.usual = usual,
+		.explained_ms = explained_ms,
+		.rank = isnan(explained_ms) ? deviation : RANK_KNOWN + explained_ms,
+		.sensors = cause->sensors};
+	struct text what = TEXT_IN(difference.what), text = TEXT_IN(difference.text);
+	double size = scales[cause->unit].suffix ? scales[cause->unit].size : 1;
+	text_add(&what, "%s", cause->what);
+	text_add(&text, "%s %.5g%s, usually %.5g", cause->before, round(value / size * 10) / 10,
+		cause->after, round(usual / size * 10) / 10);
+	add(slow->ret, &difference);
+}
+
+static void explain_cause(struct slow_frame *slow, const struct cause *cause)
+{
+	bool of_cpu = cause->value == CPU || cause->value == MINOR_FAULTS;
+	bool of_time = cause->unit == UNIT_MILLISECONDS;
+	double explained_ms = NAN, excess = excess_of(slow, cause->value, of_time ? MS_MIN : 1);
+	/* Preempted threads wait in the run queue: where that is measured, it says how long. */
+	if (cause->value != INVOLUNTARY || isnan(slow->usual[RUN_DELAY])) {
+		explained_ms = take(slow, of_cpu, excess * cause->ms_each);
+	}
+	if (excess > 0 && !(of_time && isnan(explained_ms))) {
+		add_cause(slow, cause, slow->value[cause->value], slow->usual[cause->value],
+			explained_ms, 1);
+	}
+}
+
+/* The first sample after the time, else the last before; NAN. */
+static double sample_at(const struct explain_series *series, uint64_t t_ns)
+{
+	size_t i = 0;
+	while (i + 1 < series->count && series->point[i].t_ns < t_ns) {
+		i++;
+	}
+	const struct history_point *point = &series->point[i];
+	bool known = series->count > 0 && isfinite(point->mean) &&
+		     point->t_ns + 15 * SECOND >= t_ns && point->t_ns <= t_ns + 15 * SECOND;
+	return known ? point->mean : (double)NAN;
+}
+
+static void explain_sensor(struct slow_frame *slow, const struct explain_series *series)
+{
+	double values[EXPLAIN_FRAMES], value = sample_at(series, slow->frame->end_ns), scatter;
+	for (size_t i = 0; i < slow->ret->compared; i++) {
+		values[i] = sample_at(series, slow->compared[i]->end_ns);
+	}
+	double usual = usual_of(values, slow->ret->compared, &scatter), explained_ms = NAN;
+	const char *suffix = scales[series->unit].suffix, *path = series->path;
+	const struct cause cause = {path, path, suffix ? suffix : "", NULL, 0, series->unit, 0};
+	bool clock = series->unit == UNIT_HERTZ, of_cpu = text_starts_with(path, "cpu/");
+	bool falls =
+		clock || text_starts_with(path, "headroom/") || text_ends_with(path, "/available");
+	double worse = falls ? usual - value : value - usual;
+	double limit = fmax(SENSOR_MIN * (suffix ? scales[series->unit].size : 1),
+		fmax(SENSOR_SHARE * fabs(usual), SCATTERS * scatter));
+	if (!(worse > limit)) {
+		return;
+	}
+	if (clock && value > 0 && !slow->clocked[of_cpu]) {
+		/* it lengthens what was computed by it, at most all that usually takes */
+		double base_ms = slow->usual[of_cpu && slow->divided ? CPU : TOOK];
+		explained_ms = take(slow, of_cpu, base_ms * (usual / value - 1));
+		slow->clocked[of_cpu] = true;
+	}
+	add_cause(slow, &cause, value, usual, explained_ms, worse / limit);
+}
+
+static void explain_causes(
+	struct slow_frame *slow, const struct explain_series *series, size_t series_count)
+{
+	double cpu_ms = slow->value[CPU] - slow->usual[CPU];
+	slow->other_ms = slow->excess_ms;
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (causes[i].value == MAJOR_FAULTS && !isnan(cpu_ms)) {
+			slow->divided = true;
+			slow->cpu_ms = fmin(fmax(cpu_ms, 0), slow->other_ms);
+			slow->other_ms -= slow->cpu_ms;
+		}
+		for (size_t k = 0; causes[i].value == CPU && k < series_count; k++) {
+			explain_sensor(slow, &series[k]);
+		}
+		explain_cause(slow, &causes[i]);
+	}
+}
+
+/* A cause, and the first sensor that confirms it. */
+static void put_cause(
+	const struct explanation *ret, const struct difference *cause, struct text *text)
+{
+	text_add(text, "; %s", cause->text);
+	for (size_t i = 0; i < ret->differences && cause->sensors; i++) {
+		if (text_starts_with(ret->difference[i].what, cause->sensors)) {
+			text_add(text, " (%s)", ret->difference[i].text);
+			return;
+		}
+	}
+}
+
+/* What explains most of the excess, at least one cause if there are any. */
+static void summarize(const struct slow_frame *slow, struct text *text)
+{
+	const struct explanation *ret = slow->ret;
+	const char *separator = ":";
+	bool caused = false;
+	for (size_t i = 0; i < ret->differences; i++) {
+		const struct difference *difference = &ret->difference[i];
+		bool where = difference->kind == DIFFERENCE_WHERE;
+		bool main = difference->explained_ms >= SHARE_MAIN * slow->excess_ms;
+		if (where && main) {
+			text_add(text, "%s %s +%.1f ms", separator, name_of(difference),
+				difference->explained_ms);
+			separator = ",";
+		} else if (!where && (main || !caused)) {
+			put_cause(ret, difference, text);
+			caused = true;
+		}
+	}
+	if (!caused) {
+		text_add(text, "; no cause was measured");
+	}
+}
+
+void explain_frame(const struct past_frames *frames, size_t index,
+	const struct explain_series *series, size_t series_count, struct explanation *ret)
+{
+	struct slow_frame slow = {.frames = frames, .frame = &frames->frame[index], .ret = ret};
+	memset(ret, 0, sizeof(*ret));
+	struct text text = TEXT_IN(ret->summary), reason = TEXT_IN(ret->reason);
+	ret->compared = select_compared(&slow, index);
+	measure(&slow, ret->compared);
+	ret->took_ms = slow.value[TOOK];
+	ret->usual_ms = slow.usual[TOOK];
+	slow.excess_ms = ret->took_ms - ret->usual_ms;
+	if (slow.frame->id == PROTO_NO_FRAME) {
+		text_add(&text, frames->of_stages ? "this iteration" : "this frame");
+	} else {
+		text_add(&text, "frame %" PRIu64, slow.frame->id);
+	}
+	if (isnan(ret->took_ms)) {
+		text_add(&reason, "how long it took is not known");
+	} else if (ret->compared < EXPLAIN_FRAMES_MIN) {
+		text_add(&reason, "%zu comparable frames, at least %d are required", ret->compared,
+			EXPLAIN_FRAMES_MIN);
+	}
+	if (reason.length > 0) {
+		text_add(&text, ": %s", ret->reason);
+		return;
+	}
+	ret->slow = ret->took_ms > SLOW * ret->usual_ms;
+	if (slow.excess_ms > MS_MIN) {
+		explain_places(&slow);
+		explain_causes(&slow, series, series_count);
+	}
+	if (ret->slow) {
+		text_add(&text, " took %.1f ms, usually %.1f", ret->took_ms, ret->usual_ms);
+		summarize(&slow, &text);
+		return;
+	}
+	text_add(&text, " was not slow: %.1f ms, usually %.1f", ret->took_ms, ret->usual_ms);
+	if (slow.value[DELTA] > SLOW * slow.usual[DELTA]) {
+		text_add(&text, "; it came %.1f ms after the one before, usually %.1f",
+			slow.value[DELTA], slow.usual[DELTA]);
+	}
+}
+
+/* How far a frame is from the time; 0 = it covers it. */
+static uint64_t distance_ns(const struct past_frame *frame, uint64_t t_ns)
+{
+	bool tick = frame->start_ns == frame->end_ns;
+	uint64_t start_ns = tick ? frame->end_ns - frame->delta_ns : frame->start_ns;
+	if (t_ns < start_ns) {
+		return start_ns - t_ns;
+	}
+	return t_ns > frame->end_ns ? t_ns - frame->end_ns : 0;
+}
+
+size_t explain_find(const struct past_frames *frames, enum explain_by by, uint64_t value)
+{
+	size_t found = SIZE_MAX;
+	uint64_t nearest_ns = SECOND;
+	double slowest_ms = 0;
+	for (size_t i = 0; i < frames->count; i++) {
+		const struct past_frame *frame = &frames->frame[i];
+		uint64_t ns = by == EXPLAIN_TIME ? distance_ns(frame, value) : 0;
+		double ms = by == EXPLAIN_ID ? 0 : fmax(took_ms(frame), 0); /* NAN becomes 0 */
+		bool candidate = by != EXPLAIN_ID || frame->id == value;
+		if (candidate && (ns < nearest_ns || (ns == nearest_ns && ms >= slowest_ms))) {
+			found = i;
+			nearest_ns = ns;
+			slowest_ms = ms;
+		}
+	}
+	return found;
+}
