@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * explain.c: compares a frame with usual ones. The excess over them is divided twice: among the
- * places where it was spent, in proportion to how much longer each took; and among causes, which
- * draw on what is left of it, those that were measured first. What was CPU time can only be due to
- * slower clocks, minor faults or more work; what was neither that nor a wait for a processor, only
- * to major faults, other clocks or whatever else blocked the app.
+ * explain.c: compares a frame with usual ones. The excess over them is divided among the places
+ * where it was spent, in proportion to how much longer each took; among causes it is divided in
+ * explain_causes.c.
  */
-#include "daemon/core/diagnose/explain.h"
+#include "daemon/core/diagnose/explain_private.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,79 +14,9 @@
 #include "proto/percentile.h"
 #include "proto/text.h"
 
-/* What is measured of a frame; then the time of each stage, then the wait before each. */
-enum value {
-	TOOK,
-	DELTA, /* since the end of the frame before */
-	RUN_DELAY,
-	INVOLUNTARY,
-	MAJOR_FAULTS,
-	MINOR_FAULTS,
-	CPU,
-	BLOCKED,
-	THROTTLED,
-	OUTSIDE,
-	STAGE,
-	WAIT = STAGE + FACTS_STAGES,
-	VALUES = WAIT + FACTS_STAGES
-};
-
 static const double SLOW = 1.25;       /* times the median */
-static const double SCATTERS = 3;      /* median absolute deviations that are chance */
-static const double SHARE_MIN = 0.02;  /* of the excess: less is not listed */
 static const double SHARE_MAIN = 0.25; /* of the excess: so much is in the summary */
-static const double MS_MIN = 0.05;
-static const double SENSOR_SHARE = 0.05, SENSOR_MIN = 2; /* changes that are listed */
-static const double RANK_KNOWN = 1e6, RANK_WHERE = 1e9;
 static const uint64_t SECOND = 1000000000;
-
-struct slow_frame {
-	const struct past_frames *frames;
-	const struct past_frame *frame;
-	const struct past_frame *compared[EXPLAIN_FRAMES];
-	/* of the compared frames: median, median absolute deviation; NAN = not known */
-	double value[VALUES], usual[VALUES], scatter[VALUES];
-	double excess_ms;
-	double cpu_ms, other_ms; /* of the excess, not explained yet */
-	bool divided;		 /* CPU time is known; else other_ms is all of it */
-	bool clocked[2];	 /* a clock has been expressed in ms: of the CPU, another */
-	struct explanation *ret;
-};
-
-static const struct cause {
-	const char *what, *before, *after;
-	const char *sensors; /* paths of what confirms it begin so */
-	enum value value;
-	enum unit unit;
-	double ms_each; /* the most that one may take */
-} causes[] = {
-	{"run-queue wait", "waited", " ms for a processor", "pressure/cpu/", RUN_DELAY,
-		UNIT_MILLISECONDS, 1},
-	/* The shortest time slice of Linux is about 3 ms. */
-	{"involuntary switches", "was preempted", " times", "pressure/cpu/", INVOLUNTARY,
-		UNIT_COUNT, 3},
-	/* One read of a slow card that is busy. */
-	{"major faults", "waited for", " major faults", "pressure/memory/", MAJOR_FAULTS,
-		UNIT_COUNT, 50},
-	/* A page that is cleared and mapped, on a small core. */
-	{"minor faults", "had", " minor faults", "pressure/memory/", MINOR_FAULTS, UNIT_COUNT,
-		0.002},
-	{"throttle/active", "throttle/active", "", "temperature/", THROTTLED, UNIT_BOOL, 0},
-	/* after the clocks */
-	{"CPU time", "computed for", " ms", "cpu/utilization", CPU, UNIT_MILLISECONDS, 1},
-	{"blocked", "was blocked for", " ms", "pressure/io/", BLOCKED, UNIT_MILLISECONDS, 1},
-};
-
-/* How values are written; all others as they are. */
-static const struct {
-	double size;
-	const char *suffix;
-} scales[UNIT_COUNT_OF_UNITS] = {[UNIT_PERCENT] = {1, " %"},
-	[UNIT_CELSIUS] = {1, " °C"},
-	[UNIT_HERTZ] = {1e6, " MHz"},
-	[UNIT_BYTES] = {1 << 20, " MiB"},
-	[UNIT_MILLIWATTS] = {1e3, " W"},
-	[UNIT_PER_SECOND] = {1, "/s"}};
 
 /* What has no id may contain a pause; then the delta is not known. */
 static double took_ms(const struct past_frame *frame)
@@ -111,7 +39,8 @@ static void values_of(
 	ret[MAJOR_FAULTS] = known * frame->major_faults;
 	ret[MINOR_FAULTS] = known * frame->minor_faults;
 	ret[CPU] = (double)frame->cpu_ms;
-	ret[BLOCKED] = ret[TOOK] - ret[CPU] - ret[RUN_DELAY];
+	double blocked_ms = ret[TOOK] - ret[CPU] - ret[RUN_DELAY];
+	ret[BLOCKED] = blocked_ms >= 0 ? blocked_ms : (double)NAN; /* several threads computed */
 	ret[THROTTLED] = frame->throttled == THROTTLE_UNKNOWN ? (double)NAN
 							      : frame->throttled == THROTTLE_YES;
 	for (size_t i = 0; i < frames->stages; i++) { /* what did not run took no time */
@@ -122,8 +51,7 @@ static void values_of(
 	ret[OUTSIDE] = frames->stages > 0 ? fmax(ret[TOOK] - inside_ms, 0) : (double)NAN;
 }
 
-/* The median, not known unless half of the values are. Changes their order. */
-static double usual_of(double *values, size_t count, double *scatter)
+double usual_of(double *values, size_t count, double *scatter)
 {
 	size_t known = 0;
 	*scatter = NAN;
@@ -180,15 +108,13 @@ static void measure(struct slow_frame *slow, size_t count)
 	}
 }
 
-/* How much more than usual, unless that is chance or too little; else 0. */
-static double excess_of(const struct slow_frame *slow, size_t k, double min)
+double excess_of(const struct slow_frame *slow, size_t k, double min)
 {
 	double excess = slow->value[k] - slow->usual[k];
 	return excess >= min && excess > SCATTERS * slow->scatter[k] ? excess : 0;
 }
 
-/* In the order of ranks. */
-static void add(struct explanation *ret, const struct difference *difference)
+void explanation_add(struct explanation *ret, const struct difference *difference)
 {
 	size_t at = ret->differences < EXPLAIN_MAX ? ret->differences++ : EXPLAIN_MAX - 1;
 	for (; at > 0 && ret->difference[at - 1].rank < difference->rank; at--) {
@@ -238,7 +164,7 @@ static void add_place(struct slow_frame *slow, size_t k, double share)
 	}
 	text_add(&text, "%s%s %.1f ms, usually %.1f", name_of(&difference),
 		k >= STAGE && k < WAIT ? " took" : ":", slow->value[k], slow->usual[k]);
-	add(slow->ret, &difference);
+	explanation_add(slow->ret, &difference);
 }
 
 static void explain_places(struct slow_frame *slow)
@@ -247,115 +173,11 @@ static void explain_places(struct slow_frame *slow)
 	for (size_t k = OUTSIDE; k < VALUES; k++) {
 		sum_ms += excess_of(slow, k, min_ms);
 	}
-	for (size_t k = OUTSIDE; k < VALUES && sum_ms > 0; k++) {
+	for (size_t k = OUTSIDE; k < VALUES; k++) {
 		double share = excess_of(slow, k, min_ms) / fmax(sum_ms, slow->excess_ms);
 		if (share > 0) {
 			add_place(slow, k, share);
 		}
-	}
-}
-
-/* Takes from what is not explained yet; NAN when nothing noteworthy is left of it. */
-static double take(struct slow_frame *slow, bool of_cpu, double ms)
-{
-	double *left_ms = of_cpu && slow->divided ? &slow->cpu_ms : &slow->other_ms;
-	double taken_ms = fmin(ms, *left_ms);
-	if (!(taken_ms >= SHARE_MIN * slow->excess_ms)) {
-		return NAN;
-	}
-	*left_ms -= taken_ms;
-	return taken_ms;
-}
-
-/* deviation: ranks what is not known in ms. */
-static void add_cause(struct slow_frame *slow, const struct cause *cause, double value,
-	double usual, double explained_ms, double deviation)
-{
-	struct difference difference = {.kind = DIFFERENCE_WHY,
-		.unit = cause->unit,
-		.value = value,
-		.usual = usual,
-		.explained_ms = explained_ms,
-		.rank = isnan(explained_ms) ? deviation : RANK_KNOWN + explained_ms,
-		.sensors = cause->sensors};
-	struct text what = TEXT_IN(difference.what), text = TEXT_IN(difference.text);
-	double size = scales[cause->unit].suffix ? scales[cause->unit].size : 1;
-	text_add(&what, "%s", cause->what);
-	text_add(&text, "%s %.5g%s, usually %.5g", cause->before, round(value / size * 10) / 10,
-		cause->after, round(usual / size * 10) / 10);
-	add(slow->ret, &difference);
-}
-
-static void explain_cause(struct slow_frame *slow, const struct cause *cause)
-{
-	bool of_cpu = cause->value == CPU || cause->value == MINOR_FAULTS;
-	bool of_time = cause->unit == UNIT_MILLISECONDS;
-	double explained_ms = NAN, excess = excess_of(slow, cause->value, of_time ? MS_MIN : 1);
-	/* Preempted threads wait in the run queue: where that is measured, it says how long. */
-	if (cause->value != INVOLUNTARY || isnan(slow->usual[RUN_DELAY])) {
-		explained_ms = take(slow, of_cpu, excess * cause->ms_each);
-	}
-	if (excess > 0 && !(of_time && isnan(explained_ms))) {
-		add_cause(slow, cause, slow->value[cause->value], slow->usual[cause->value],
-			explained_ms, 1);
-	}
-}
-
-/* The first sample after the time, else the last before; NAN. */
-static double sample_at(const struct explain_series *series, uint64_t t_ns)
-{
-	size_t i = 0;
-	while (i + 1 < series->count && series->point[i].t_ns < t_ns) {
-		i++;
-	}
-	const struct history_point *point = &series->point[i];
-	bool known = series->count > 0 && isfinite(point->mean) &&
-		     point->t_ns + 15 * SECOND >= t_ns && point->t_ns <= t_ns + 15 * SECOND;
-	return known ? point->mean : (double)NAN;
-}
-
-static void explain_sensor(struct slow_frame *slow, const struct explain_series *series)
-{
-	double values[EXPLAIN_FRAMES], value = sample_at(series, slow->frame->end_ns), scatter;
-	for (size_t i = 0; i < slow->ret->compared; i++) {
-		values[i] = sample_at(series, slow->compared[i]->end_ns);
-	}
-	double usual = usual_of(values, slow->ret->compared, &scatter), explained_ms = NAN;
-	const char *suffix = scales[series->unit].suffix, *path = series->path;
-	const struct cause cause = {path, path, suffix ? suffix : "", NULL, 0, series->unit, 0};
-	bool clock = series->unit == UNIT_HERTZ, of_cpu = text_starts_with(path, "cpu/");
-	bool falls =
-		clock || text_starts_with(path, "headroom/") || text_ends_with(path, "/available");
-	double worse = falls ? usual - value : value - usual;
-	double limit = fmax(SENSOR_MIN * (suffix ? scales[series->unit].size : 1),
-		fmax(SENSOR_SHARE * fabs(usual), SCATTERS * scatter));
-	if (!(worse > limit)) {
-		return;
-	}
-	if (clock && value > 0 && !slow->clocked[of_cpu]) {
-		/* it lengthens what was computed by it, at most all that usually takes */
-		double base_ms = slow->usual[of_cpu && slow->divided ? CPU : TOOK];
-		explained_ms = take(slow, of_cpu, base_ms * (usual / value - 1));
-		slow->clocked[of_cpu] = true;
-	}
-	add_cause(slow, &cause, value, usual, explained_ms, worse / limit);
-}
-
-static void explain_causes(
-	struct slow_frame *slow, const struct explain_series *series, size_t series_count)
-{
-	double cpu_ms = slow->value[CPU] - slow->usual[CPU];
-	slow->other_ms = slow->excess_ms;
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		if (causes[i].value == MAJOR_FAULTS && !isnan(cpu_ms)) {
-			slow->divided = true;
-			slow->cpu_ms = fmin(fmax(cpu_ms, 0), slow->other_ms);
-			slow->other_ms -= slow->cpu_ms;
-		}
-		for (size_t k = 0; causes[i].value == CPU && k < series_count; k++) {
-			explain_sensor(slow, &series[k]);
-		}
-		explain_cause(slow, &causes[i]);
 	}
 }
 

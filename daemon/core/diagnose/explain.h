@@ -13,8 +13,8 @@ enum { EXPLAIN_FRAMES = 64 /* compared at most */, EXPLAIN_FRAMES_MIN = 8, EXPLA
 
 /* A sensor's past around the frame, as history_read returns it with step_ns 0. A frame has the
  * value of the first sample after its end, because rates are those of the time before the sample.
- * Of several processors' clocks give the fastest: only one cpu/…/frequency and one other clock are
- * expressed in milliseconds. throttle/active is not needed: frames have it. */
+ * Of cpu/…/frequency only the first that fell is listed. A series of throttle/active is not needed:
+ * frames have it. */
 struct explain_series {
 	const char *path;
 	enum unit unit;

@@ -195,6 +195,17 @@ START_TEST(neither_cpu_time_nor_waiting_is_being_blocked)
 }
 END_TEST
 
+START_TEST(threads_that_compute_at_the_same_time_are_not_blocked)
+{
+	for (size_t i = 0; i < FRAMES; i++) {
+		frame(i)->cpu_ms = 150;
+	}
+	lengthen(66, INFER);
+	explain(AT);
+	ck_assert_ptr_null(find("blocked"));
+}
+END_TEST
+
 START_TEST(faults_explain_only_what_is_neither_computed_nor_queued)
 {
 	lengthen(300, INFER);
@@ -234,7 +245,7 @@ START_TEST(a_lower_clock_explains_the_cpu_time_it_costs)
 	add_series("temperature/max", UNIT_CELSIUS, 78, 84.5);
 	explain(AT);
 	assert_explains("cpu/0/frequency", 50);
-	assert_explains("cpu/1/frequency", NAN); /* it is not counted twice */
+	ck_assert_ptr_null(find("cpu/1/frequency")); /* it is not counted twice */
 	ck_assert_ptr_null(find("CPU time"));
 	assert_explains("throttle/active", NAN);
 	ck_assert_str_eq(find("throttle/active")->text, "throttle/active 1, usually 0");
@@ -378,6 +389,11 @@ START_TEST(without_context_only_stages_and_sensors_differ)
 	ck_assert_ptr_nonnull(
 		strstr(explanation.summary, ": infer +66.0 ms; no cause was measured"));
 	add_series("gpu/frequency", UNIT_HERTZ, 1e9, 0.5e9);
+	explain(AT);
+	assert_explains("gpu/frequency", NAN); /* it may have had nothing to do */
+	for (size_t i = 0; i < FRAMES; i++) {
+		frame(i)->throttled = i == AT ? THROTTLE_YES : THROTTLE_NO;
+	}
 	explain(AT);
 	assert_explains("gpu/frequency", 52);
 }
