@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/collect/lib/kernel_text.h"
+#include "daemon/util/parse.h"
 
 enum { FDS_MAX = 65536 };
 
@@ -338,4 +339,48 @@ int proc_fds_count(const struct root *root, pid_t pid, double *ret)
 	}
 	*ret = count;
 	return 0;
+}
+
+/* d_type is not used: a fixture's file system may not provide it, and an entry that is not a
+ * process has no stat. */
+static pid_t pid_of(const char *name)
+{
+	uint64_t value;
+	return parse_u64(name, &value) == 0 && value > 0 && value <= INT32_MAX ? (pid_t)value : 0;
+}
+
+int proc_each(struct proc_folder *folder, const struct root *root, proc_visit *visit, void *ctx)
+{
+	if (!folder->open) {
+		folder->fd = root_open(root, "proc", O_RDONLY | O_DIRECTORY);
+		if (folder->fd < 0) {
+			return folder->fd;
+		}
+		folder->open = true;
+	}
+	if (lseek(folder->fd, 0, SEEK_SET) < 0) {
+		return -errno;
+	}
+	for (;;) {
+		ssize_t n = getdents64(folder->fd, folder->buf, sizeof(folder->buf));
+		if (n <= 0) {
+			return n < 0 ? -errno : 0;
+		}
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *entry = (const struct dirent64 *)(folder->buf + at);
+			pid_t pid = pid_of(entry->d_name);
+			if (pid > 0) {
+				visit(ctx, root, pid);
+			}
+			at += entry->d_reclen;
+		}
+	}
+}
+
+void proc_folder_close(struct proc_folder *folder)
+{
+	if (folder->open) {
+		close(folder->fd);
+		folder->open = false;
+	}
 }

@@ -11,7 +11,10 @@
 #include "daemon/core/metrics/processes.h"
 #include "daemon/util/root.h"
 
-enum { PROC_COMM_SIZE = 80 };
+enum {
+	PROC_COMM_SIZE = 80,
+	PROC_KERNEL_THREAD = 0x00200000, /* of flags: PF_KTHREAD of include/linux/sched.h */
+};
 
 struct proc_stat {
 	char comm[PROC_COMM_SIZE]; /* any bytes; longer than 15 for kernel threads */
@@ -71,6 +74,18 @@ int proc_fds_count(const struct root *root, pid_t pid, double *ret);
  * The line's length (0 for kernel threads) or -errno. */
 ssize_t proc_cmdline_read(
 	const struct root *root, pid_t pid, char *buf, size_t size, size_t *argv0);
+
+/* The folder proc, kept open for passes over all processes. Zeroed = not open. */
+struct proc_folder {
+	bool open;
+	int fd;
+	char buf[16 * 1024]; /* of getdents64: readdir would allocate at each pass */
+};
+
+/* Calls visit for each process, in the order of the folder. 0 or -errno of proc itself. */
+typedef void proc_visit(void *ctx, const struct root *root, pid_t pid);
+int proc_each(struct proc_folder *folder, const struct root *root, proc_visit *visit, void *ctx);
+void proc_folder_close(struct proc_folder *folder);
 
 /* MemTotal and MemAvailable in bytes, NAN where there is no such line. 0 or -errno. */
 int proc_memory_read(const struct root *root, double *total, double *available);

@@ -4,29 +4,20 @@
  * match already. */
 #include "daemon/collect/process/scan.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/collect/process/cgroup.h"
 #include "daemon/collect/process/procfs.h"
-#include "daemon/util/parse.h"
 
 /* New processes of a pattern are found within this time and an interval. A pass over 200 processes
  * costs about 2 ms. */
 #define SCAN_EVERY_NS UINT64_C(2000000000)
 
-enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h: no command line to read */
-
 static void finish(void *state)
 {
-	struct scan *scan = state;
-	if (scan->open) {
-		close(scan->fd);
-	}
+	proc_folder_close(&((struct scan *)state)->proc);
 }
 
 /* One process of the pass; what is costly is read when the first watch asks for it. */
@@ -43,7 +34,7 @@ static void read_cmdline(struct candidate *candidate)
 {
 	size_t argv0 = 0;
 	candidate->have_cmdline = true;
-	if ((candidate->stat.flags & PF_KTHREAD) ||
+	if ((candidate->stat.flags & PROC_KERNEL_THREAD) ||
 		proc_cmdline_read(candidate->root, candidate->pid, candidate->cmdline,
 			sizeof(candidate->cmdline), &argv0) < 0) {
 		candidate->cmdline[0] = '\0';
@@ -98,8 +89,9 @@ static bool meant(struct candidate *candidate, const struct watch *watch)
 	return false;
 }
 
-static void look_at(struct found *found, const struct root *root, pid_t pid)
+static void look_at(void *ctx, const struct root *root, pid_t pid)
 {
+	struct found *found = ctx;
 	struct candidate candidate = {.root = root, .pid = pid};
 	if (proc_stat_read(root, pid, &candidate.stat) < 0) {
 		return;
@@ -117,43 +109,12 @@ static void look_at(struct found *found, const struct root *root, pid_t pid)
 	}
 }
 
-/* d_type is not used: a fixture's file system may not provide it, and an entry that is not a
- * process has no stat. */
-static pid_t pid_of(const char *name)
-{
-	uint64_t value;
-	return parse_u64(name, &value) == 0 && value > 0 && value <= INT32_MAX ? (pid_t)value : 0;
-}
-
 static int run(const struct collector_context *ctx, void *state)
 {
 	struct scan *scan = state;
 	scan->found.matches = 0;
 	scan->found.refused = 0;
-	if (!scan->open) {
-		scan->fd = root_open(ctx->root, "proc", O_RDONLY | O_DIRECTORY);
-		if (scan->fd < 0) {
-			return scan->fd;
-		}
-		scan->open = true;
-	}
-	if (lseek(scan->fd, 0, SEEK_SET) < 0) {
-		return -errno;
-	}
-	for (;;) {
-		ssize_t n = getdents64(scan->fd, scan->buf, sizeof(scan->buf));
-		if (n <= 0) {
-			return n < 0 ? -errno : 0;
-		}
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *entry = (const struct dirent64 *)(scan->buf + at);
-			pid_t pid = pid_of(entry->d_name);
-			if (pid > 0) {
-				look_at(&scan->found, ctx->root, pid);
-			}
-			at += entry->d_reclen;
-		}
-	}
+	return proc_each(&scan->proc, ctx->root, look_at, &scan->found);
 }
 
 const struct collector_ops scan_runner = {

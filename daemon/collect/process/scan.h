@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/collect/process/procfs.h"
 #include "daemon/collect/sched/fetch.h"
 #include "daemon/core/metrics/processes.h"
 
@@ -28,10 +29,8 @@ struct found {
 };
 
 struct scan {
-	bool open;
-	int fd; /* the folder proc, kept while open */
+	struct proc_folder proc;
 	struct found found;
-	char buf[16 * 1024]; /* of getdents64: readdir would allocate at each run */
 };
 
 /* fetch rebuilds match[]: every process whose name (comm), program or complete command line
