@@ -184,6 +184,10 @@ static void read_group(
 	if (track->group_ns != 0 && now_ns - track->group_ns < GROUP_EVERY_NS) {
 		return;
 	}
+	double seconds = (double)(now_ns - track->group_ns) / 1e9, before_us = extra->throttled_us;
+	bool before = track->group_ns != 0;
+	char group[PROCESS_CGROUP_SIZE];
+	memcpy(group, extra->cgroup, sizeof(group));
 	track->group_ns = now_ns;
 	if (cgroup_of(root, track->owner.pid, extra->cgroup, &v1) == 0) {
 		if (tracks->cgroup.tick != tracks->tick ||
@@ -201,6 +205,9 @@ static void read_group(
 	extra->quota_percent = cpu.quota_percent;
 	extra->nr_throttled = cpu.nr_throttled;
 	extra->throttled_us = cpu.throttled_us;
+	double share = (cpu.throttled_us - before_us) / 1e6 / seconds;
+	bool same = before && share >= 0 && strcmp(group, extra->cgroup) == 0;
+	extra->throttled_share = !same ? (double)NAN : share < 1 ? share : 1; /* a sum over cores */
 }
 
 static void no_counters(struct process_extra *extra, const char *reason)
@@ -246,7 +253,8 @@ static void nothing_yet(struct process_extra *extra)
 		.pss_reason = waits,
 		.quota_percent = NAN,
 		.nr_throttled = NAN,
-		.throttled_us = NAN};
+		.throttled_us = NAN,
+		.throttled_share = NAN};
 	no_counters(extra, waits);
 }
 

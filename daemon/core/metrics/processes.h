@@ -72,6 +72,7 @@ struct process_extra {
 	char cgroup[PROCESS_CGROUP_SIZE]; /* "" = not reported */
 	double quota_percent;		  /* of one core, the tightest on the way up; NAN = none */
 	double nr_throttled, throttled_us;
+	double throttled_share; /* of the time between the last two readings; NAN = not known */
 	double counter[PROCESS_COUNTERS]; /* a second, in user mode but for the last two */
 	const char *counter_reason[PROCESS_COUNTERS];
 	size_t threads;

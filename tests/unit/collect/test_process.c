@@ -292,6 +292,14 @@ START_TEST(the_closer_look_is_of_all_threads)
 	ck_assert_str_eq(extra->thread[0].comm, "t6");
 	ck_assert_double_eq(extra->thread[0].cpu_percent, 12);
 	ck_assert_int_eq(extra->thread[4].tid, 12);
+	/* the group is read every 5 s: 2 s of 5 were spent waiting for the quota */
+	ck_assert(isnan(extra->throttled_share));
+	tree_write(&tree, "sys/fs/cgroup/system.slice/cam.service/cpu.stat",
+		"nr_throttled 9\nthrottled_usec 2000099\n");
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	ck_assert_double_eq_tol(bench.processes.row[0].extra.throttled_share, 0.4, 1e-9);
 }
 END_TEST
 
