@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* modes.c: reads how the board is set, for GetStatus: nvpmodel's power mode
- * (var/lib/nvpmodel/status, its name from etc/nvpmodel.conf), governors, and whether jetson_clocks
- * pinned the clocks (the lowest and the highest allowed clock are the same everywhere). Has no
- * metrics; a change is an entry of the timeline: services reset these silently. No own keys. */
+ * (var/lib/nvpmodel/status, its name from etc/nvpmodel.conf), governors, whether jetson_clocks
+ * pinned the clocks (the lowest and the highest allowed clock are the same everywhere), and how far
+ * the highest allowed clock is below what the hardware can do (cpuinfo_max_freq,
+ * available_frequencies). Has no metrics; a change is an entry of the timeline: services reset
+ * these silently. No own keys. */
 #include "daemon/collect/board/modes.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 #include "daemon/collect/lib/device_file.h"
 #include "daemon/collect/lib/kernel_text.h"
 #include "daemon/collect/sched/registry.h"
+#include "daemon/core/metrics/throttle.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
 #include "proto/text.h"
@@ -31,6 +35,7 @@ struct domain {
 	char governor_text[64];	      /* of the last read; "" = cannot be read */
 	bool limits;		      /* min and max were read */
 	long long min_khz, max_khz;
+	uint64_t highest_khz; /* of the hardware, found by the probe; 0 = not known */
 };
 
 struct modes_state {
@@ -123,6 +128,19 @@ double modes_budget_mw(const char *name)
 	return 0;
 }
 
+/* The clock that the hardware can reach, in the unit of max_freq; 0 = not known. */
+static uint64_t highest_of(const struct root *root, const char *folder, bool gpu)
+{
+	char text[2048];
+	uint64_t value, highest = 0;
+	device_text(root, text, sizeof(text), "%s/%s", folder,
+		gpu ? "available_frequencies" : "cpuinfo_max_freq");
+	for (const char *p = text; kernel_u64(&p, &value);) {
+		highest = value > highest ? value : highest;
+	}
+	return highest;
+}
+
 /* Read every few seconds: a descriptor for each file would be kept for nothing. */
 static void add_domain(
 	struct modes_state *modes, const struct root *root, const char *folder, const char *prefix)
@@ -133,6 +151,7 @@ static void add_domain(
 	}
 	snprintf(domain->files, sizeof(domain->files), "%s/%s", folder, prefix);
 	domain->gpu = prefix[0] == '\0';
+	domain->highest_khz = highest_of(root, folder, domain->gpu);
 	modes->domains += device_text(root, domain->governor_text, sizeof(domain->governor_text),
 		"%sgovernor", domain->files);
 }
@@ -229,6 +248,21 @@ static void set_domains(const struct modes_state *state, struct modes *modes)
 	}
 }
 
+static void set_limits(const struct modes_state *state, struct modes *modes, uint64_t now_ns)
+{
+	modes->frequency_limit = modes->gpu_frequency_limit = NAN;
+	modes->limit_ns = now_ns;
+	for (size_t i = 0; i < state->domains; i++) {
+		const struct domain *domain = &state->domain[i];
+		if (domain->limits && domain->max_khz > 0 && domain->highest_khz > 0) {
+			double *limit =
+				domain->gpu ? &modes->gpu_frequency_limit : &modes->frequency_limit;
+			double share = (double)domain->max_khz / (double)domain->highest_khz;
+			*limit = fmin(*limit, fmin(share, 1)); /* of NAN and a number the number */
+		}
+	}
+}
+
 static void report_changes(
 	const struct collector_context *ctx, const struct modes *before, uint64_t now_ns)
 {
@@ -258,6 +292,10 @@ static int modes_sample(const struct collector_context *ctx, void *state)
 	const struct modes before = *modes;
 	set_power_mode(own, modes);
 	set_domains(own, modes);
+	const struct throttle_status *throttle = ctx->core->throttle;
+	if (!throttle || throttle->flag[THROTTLE_ACTIVE].value != THROTTLE_YES) {
+		set_limits(own, modes, ctx->now_ns);
+	}
 	if (own->sampled) {
 		report_changes(ctx, &before, ctx->now_ns);
 	}

@@ -167,6 +167,40 @@ START_TEST(a_jetson_tells_mode_governors_and_clocks)
 }
 END_TEST
 
+START_TEST(a_limited_clock_is_a_share_of_what_the_hardware_can_do)
+{
+	put_policy(0, "schedutil\n", "600000\n", "1500000\n");
+	put_policy(4, "schedutil\n", "600000\n", "1200000\n");
+	put_gpu("nvhost_podgov\n", "306000000\n", "510000000\n");
+	tree_write(&tree, "sys/devices/system/cpu/cpufreq/policy0/cpuinfo_max_freq", "1500000\n");
+	tree_write(&tree, "sys/devices/system/cpu/cpufreq/policy4/cpuinfo_max_freq", "2000000\n");
+	tree_write(&tree, "sys/class/devfreq/17000000.gpu/available_frequencies",
+		"306000000 1020000000 510000000\n");
+	ck_assert_int_eq(start(tree.path), 0);
+	ck_assert_double_eq(modes.frequency_limit, 0.6);
+	ck_assert_double_eq(modes.gpu_frequency_limit, 0.5);
+	ck_assert_uint_eq(modes.limit_ns, bench.now_ns);
+	/* what the kernel lowers while the hardware throttles is no setting of anybody's */
+	uint64_t before_ns = bench.now_ns;
+	bench.throttle.flag[THROTTLE_ACTIVE].value = THROTTLE_YES;
+	put_policy(0, "schedutil\n", "600000\n", "600000\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_double_eq(modes.frequency_limit, 0.6);
+	ck_assert_uint_eq(modes.limit_ns, before_ns);
+	bench.throttle.flag[THROTTLE_ACTIVE].value = THROTTLE_NO;
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_double_eq(modes.frequency_limit, 0.4);
+	/* an overclocked core is not limited, an unreadable one not known */
+	put_policy(0, "schedutil\n", "600000\n", "1800000\n");
+	tree_unlink(&tree, "sys/devices/system/cpu/cpufreq/policy4/scaling_max_freq");
+	tree_write(&tree, "sys/class/devfreq/17000000.gpu/max_freq", "x\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_double_eq(modes.frequency_limit, 1);
+	ck_assert(isnan(modes.gpu_frequency_limit));
+	bench_finish(&bench);
+}
+END_TEST
+
 START_TEST(pinned_clocks_are_jetsons_only)
 {
 	put_policy(0, "performance\n", "1000\n", "1000\n");
