@@ -190,6 +190,7 @@ int daemon_assemble(struct daemon *daemon)
 	core->wall = &daemon->wall;
 	core->facts = &daemon->facts;
 	core->modes = &daemon->modes;
+	core->bystanders = &daemon->bystanders;
 	core->broker = &daemon->broker;
 	core->counters = &daemon->counters;
 	core->degraded = &daemon->degraded;

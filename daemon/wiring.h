@@ -14,6 +14,7 @@
 #include "daemon/core/status/counters.h"
 #include "daemon/core/status/degraded.h"
 #include "daemon/core/status/facts.h"
+#include "daemon/core/status/bystanders.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/status/persist_status.h"
 #include "daemon/daemon.h"
@@ -58,6 +59,7 @@ struct daemon {
 	struct core core;
 	struct machine_facts facts;
 	struct modes modes;
+	struct bystanders bystanders;
 	struct broker_status broker;
 	struct system_memory memory; /* as it was read last for a mark */
 	struct counters counters;

@@ -19,6 +19,7 @@ struct core {
 	struct apps *apps;
 	struct timeline *timeline;
 	struct processes *processes;
+	struct bystanders *bystanders; /* NULL: nobody looks for them */
 	struct throttle_status *throttle;
 	struct wallclock *wall;
 	const struct machine_facts *facts;

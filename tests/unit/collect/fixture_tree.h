@@ -12,6 +12,7 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/metrics/throttle.h"
+#include "daemon/core/status/bystanders.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/core/timeline/timeline.h"
@@ -25,6 +26,7 @@ struct bench {
 	struct throttle_status throttle;
 	struct processes processes;
 	struct modes modes;
+	struct bystanders bystanders;
 	struct root root, real;
 	struct source *source;
 	struct source_options options;
@@ -48,6 +50,7 @@ static inline void bench_make(struct bench *bench, const char *root, const char 
 	bench->core.counters = &bench->counters;
 	bench->core.throttle = &bench->throttle;
 	bench->core.modes = &bench->modes;
+	bench->core.bystanders = &bench->bystanders;
 	if (collector) {
 		bench->ops = collector_find(collector);
 		ck_assert_ptr_nonnull(bench->ops);
