@@ -54,6 +54,9 @@ typedef void alert_observer(void *ctx, const struct alert_transition *transition
 
 struct alerts;
 
+/* What else is known of an alert's metric; NULL: nothing. Valid until the next call. */
+typedef const char *alert_comment(void *ctx, const char *metric, uint64_t t_ns);
+
 /* Does not own metrics and timeline; both must live longer. -ENOMEM. */
 int alerts_create(struct metrics *metrics, struct timeline *timeline, struct alerts **ret);
 void alerts_destroy(struct alerts *alerts);
@@ -99,6 +102,9 @@ struct alert_tally alerts_count(
 	const struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);
 size_t alerts_firing(const struct alerts *alerts);
 uint64_t alerts_refused(const struct alerts *alerts);
+
+/* Texts of firing alerts end with "; " and the comment, as far as it fits; never that of a test. */
+void alerts_set_comment(struct alerts *alerts, alert_comment *comment, void *ctx);
 
 int alerts_observe(struct alerts *alerts, alert_observer *observer, void *ctx); /* -ENOSPC */
 void alerts_unobserve(struct alerts *alerts, void *ctx);

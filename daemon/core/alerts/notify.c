@@ -174,6 +174,25 @@ static void suppress(struct alerts *alerts, struct alert *alert, const struct no
 	dispatch(alerts, alert, &transition);
 }
 
+void alerts_set_comment(struct alerts *alerts, alert_comment *comment, void *ctx)
+{
+	alerts->comment = comment;
+	alerts->comment_ctx = ctx;
+}
+
+/* The text of the present state. */
+static void write_text(struct alerts *alerts, struct alert *alert)
+{
+	alert_text(alert, NULL);
+	const char *comment =
+		alerts->comment && alert->phase == ALERT_FIRING && !alert->test
+			? alerts->comment(alerts->comment_ctx, alert->metric, alert->t_ns)
+			: NULL;
+	if (comment) {
+		alert_text_comment(alert, comment);
+	}
+}
+
 static bool is_step_down(const struct alert *alert)
 {
 	const struct notified *last = &alert->notifier.last;
@@ -195,7 +214,7 @@ static void notify(
 	uint64_t next_allowed_ns = UINT64_MAX;
 	if (now) {
 		last->value = sent.value = alert->value;
-		alert_text(alert, NULL);
+		write_text(alerts, alert);
 	}
 	if (pending && alert_notify_admit(alert, t_ns, &next_allowed_ns)) {
 		sent.suppressed -= !now && sent.suppressed > 0; /* this change */

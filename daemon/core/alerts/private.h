@@ -53,6 +53,8 @@ struct alerts {
 	uint64_t due_ns;	/* when a silence or the test ends; UINT64_MAX = there is none */
 	bool restored;		/* an instance was: silences over it may have ended meanwhile */
 	struct alert_test test;
+	alert_comment *comment; /* NULL = none */
+	void *comment_ctx;
 	size_t observers;
 	struct {
 		alert_observer *call;

@@ -200,10 +200,21 @@ void alert_text(struct alert *alert, const char *ending)
 	}
 }
 
+static struct text end_of(struct alert *alert)
+{
+	return (struct text){
+		.data = alert->text, .size = sizeof(alert->text), .length = strlen(alert->text)};
+}
+
+void alert_text_comment(struct alert *alert, const char *comment)
+{
+	struct text text = end_of(alert);
+	text_add(&text, "; %s", comment);
+}
+
 void alert_text_suppressed(struct alert *alert, uint64_t count)
 {
-	struct text text = {
-		.data = alert->text, .size = sizeof(alert->text), .length = strlen(alert->text)};
+	struct text text = end_of(alert);
 	if (count > 0) {
 		text_add(&text, " (%" PRIu64 " changes suppressed)", count);
 	}

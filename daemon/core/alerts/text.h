@@ -17,5 +17,8 @@ void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT]);
  * any more, but does not clear yet, says where it clears. */
 void alert_text(struct alert *alert, const char *ending);
 
+/* Appends "; " and the comment, as far as it fits. */
+void alert_text_comment(struct alert *alert, const char *comment);
+
 /* Appends how many changes were suppressed before this one; nothing for 0. */
 void alert_text_suppressed(struct alert *alert, uint64_t count);
