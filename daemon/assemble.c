@@ -11,6 +11,7 @@
 #include "daemon/core/alerts/actions.h"
 #include "daemon/core/alerts/store.h"
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/runs/save.h"
 #include "daemon/host/facts.h"
 #include "daemon/persist/statedir.h"
@@ -157,6 +158,12 @@ static bool read_memory(void *ctx, struct system_memory *ret)
 	return true;
 }
 
+static const char *comment_on(void *ctx, const char *metric, uint64_t t_ns)
+{
+	struct daemon *daemon = ctx;
+	return diagnoses_of_metric(daemon->core.diagnoses, metric, t_ns);
+}
+
 static bool reserve_runs(void *ctx, size_t offset, size_t length)
 {
 	return runfile_reserve(ctx, offset, length) == 0;
@@ -232,6 +239,10 @@ int daemon_assemble(struct daemon *daemon)
 		apps_set_memory_reader(core->apps, read_memory, daemon);
 		daemon_configure_apps(daemon);
 		open_runs(daemon);
+		r = diagnoses_create(core, &core->diagnoses);
+	}
+	if (r == 0) {
+		alerts_set_comment(core->alerts, comment_on, daemon);
 	}
 	r = r < 0 || !judged ? r : judge_alerts(daemon);
 	const struct metrics_observer observer = {on_commit, on_retire, daemon};
@@ -244,6 +255,7 @@ void daemon_disassemble(struct daemon *daemon)
 	if (core->metrics) {
 		metrics_unobserve(core->metrics, daemon);
 	}
+	diagnoses_destroy(core->diagnoses);
 	apps_destroy(core->apps);
 	alerts_destroy(core->alerts);
 	history_destroy(core->history);

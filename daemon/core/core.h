@@ -31,6 +31,7 @@ struct core {
 	struct deferred_close *deferred_close;	 /* closes descriptors that users sent */
 	struct recordings *recordings;		 /* NULL: there is no recorder */
 	struct sessions *sessions;		 /* NULL: there are none */
+	struct diagnoses *diagnoses;		 /* NULL: nobody makes them */
 	const struct past_reports *past_reports; /* NULL: there are none */
 	bool nearest; /* the default percentile method is nearest rank, else linear */
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/core/runs/save.h"
+#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/sysops.h"
@@ -305,6 +306,9 @@ static void on_sample(uv_timer_t *timer)
 		attachment_sample(a, now_ns);
 	}
 	apps_sample(ingest->core->apps, now_ns);
+	if (ingest->core->diagnoses) {
+		diagnoses_tick(ingest->core->diagnoses, now_ns);
+	}
 	ingest->saves = SAVES;
 	LIST_FOREACH(a, &ingest->attachments, link)
 	{

@@ -2,10 +2,13 @@
 /*
  * diagnoses.h: keeps the latest diagnosis of every app that runs, made in turns: one app a second
  * at most, each every DIAGNOSES_EVERY_S, so that status, alerts and MQTT have it without asking.
- * Observers get it when what it says has changed and has been so twice in a row.
+ * What is published is what was the same twice in a row: state, and cause and confidence of the
+ * first finding. Observers get it when that changes. Memory is allocated per app, when it is first
+ * diagnosed; that of an app that is gone is used again.
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/core/core.h"
@@ -16,9 +19,8 @@ enum { DIAGNOSES_EVERY_S = 10, DIAGNOSES_OBSERVERS = 2 };
 struct app;
 struct diagnoses;
 
-/* diagnosis NULL: the app ended or was retired, what was said of it no longer holds. */
-typedef void diagnoses_observer(
-	void *ctx, const struct app *app, const struct diagnosis *diagnosis);
+/* diagnosis NULL: the app does not run any more, what was published of it no longer holds. */
+typedef void diagnoses_observer(void *ctx, const char *app, const struct diagnosis *diagnosis);
 
 /* core outlives it. -ENOMEM. */
 int diagnoses_create(const struct core *core, struct diagnoses **ret);
@@ -27,14 +29,27 @@ void diagnoses_destroy(struct diagnoses *diagnoses);
 /* Call once a second. */
 void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns);
 
-/* The latest of the app, for one line of text; NULL: none yet, or it is older than three turns.
- * Valid until the next tick. */
+/* The latest of this run of the app, for one line of text; NULL: none yet, or it is older than
+ * three turns. Valid until the next tick. Accepts NULL. */
 const struct diagnosis *diagnoses_find(
 	const struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns);
 
-/* The same, made now unless it is younger than a second, with its facts. */
+/* Its summary if a finding is above low; else NULL. */
+const char *diagnoses_summary(
+	const struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns);
+
+/* The same of the app that a metric is of: "frame/cam/fps" is of cam. */
+const char *diagnoses_of_metric(
+	const struct diagnoses *diagnoses, const char *metric, uint64_t now_ns);
+
+/* The latest with its facts, made now if it is older than max_age_ns. NULL: no memory. */
 const struct diagnosis *diagnoses_ask(struct diagnoses *diagnoses, const struct app *app,
-	uint64_t now_ns, const struct facts **facts);
+	uint64_t now_ns, uint64_t max_age_ns, const struct facts **facts);
+
+/* What is published: the index-th; NULL past the end. */
+const struct diagnosis *diagnoses_published(
+	const struct diagnoses *diagnoses, size_t index, const char **app);
 
 int diagnoses_observe(
 	struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx); /* -ENOSPC */
+void diagnoses_unobserve(struct diagnoses *diagnoses, const void *ctx);

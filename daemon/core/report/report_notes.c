@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/report/report.h"
 #include "daemon/core/report/report_text.h"
@@ -196,5 +197,14 @@ void report_hygiene(struct report *report)
 	}
 	if (facts->virtual_machine) {
 		report_line(report, "- a virtual machine: times include what else its host did");
+	}
+}
+
+void report_diagnosis(struct report *report)
+{
+	const char *summary =
+		diagnoses_summary(report->core->diagnoses, report->app, report->end_ns);
+	if (summary) {
+		report_line(report, "\nDiagnosis: %s", summary);
 	}
 }

@@ -52,3 +52,4 @@ void report_deadlines(struct report *report);
 void report_slow_frames(struct report *report);
 void report_energy(struct report *report);
 void report_hygiene(struct report *report);
+void report_diagnosis(struct report *report);

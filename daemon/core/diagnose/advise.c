@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* advise.c: holds the tables of bottlenecks, opportunities and trends, and what goes over them. */
+#include "daemon/core/diagnose/advise.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MIB (1 << 20)
+
+enum { ENOUGH_FRAMES = 100, BUSY_OTHERS = 25, BUSY_DAEMON = 5, MANY_EVENTS = 20000 };
+
+/* Limits of means: hot is not throttled, so heat alone is "thermal". */
+static const struct {
+	const char *name;
+	enum fact_metric metric;
+	double above;
+} bottlenecks[] = {
+	{"cpu_bound", FACT_CPU, 85},
+	{"memory_bound", FACT_MEMORY_PERCENT, 90},
+	{"thermal", FACT_TEMPERATURE, 80},
+};
+
+static double now_of(const struct facts *facts, enum fact_metric metric)
+{
+	return facts->metric[metric].path[0] ? facts->metric[metric].mean.now : (double)NAN;
+}
+
+/* What the hardware itself reports: a cap for another reason does not count while it is cool. */
+static bool is_throttled_by_heat(const struct facts *facts, const struct diagnosis *diagnosis)
+{
+	bool hot = now_of(facts, FACT_TEMPERATURE) > 80;
+	for (size_t i = 0; i < diagnosis->findings; i++) {
+		const struct finding *finding = &diagnosis->finding[i];
+		if (finding->cause == CAUSE_THERMAL_THROTTLING &&
+			finding_confidence(finding) > CONFIDENCE_LOW) {
+			return true;
+		}
+	}
+	return now_of(facts, FACT_SOFT_TEMP_LIMIT) > 0 ||
+	       (hot && (now_of(facts, FACT_THROTTLE_ACTIVE) > 0 ||
+			       now_of(facts, FACT_THROTTLED) > 0));
+}
+
+static void add_bottlenecks(const struct facts *facts, const struct diagnosis *diagnosis,
+	struct improvements *ret)
+{
+	for (size_t i = 0; i < COUNT(bottlenecks); i++) {
+		if (now_of(facts, bottlenecks[i].metric) > bottlenecks[i].above) {
+			ret->bottleneck[ret->bottlenecks++] = bottlenecks[i].name;
+		}
+	}
+	if (is_throttled_by_heat(facts, diagnosis)) {
+		ret->bottleneck[ret->bottlenecks++] = "thermal_throttling";
+	}
+}
+
+/* What is worth more than its share of a frame. The first row that matches holds; without words
+ * the role decides. Gains are rules of thumb. */
+static const struct {
+	const char *what;
+	const char *words; /* in the name or the category; NULL = any */
+	enum stage_role role; /* ROLES = any */
+	double above;	      /* percent of the time in stages */
+	double gain_low, gain_high;
+	const char *advice;
+} opportunities[] = {
+	{"memory operations", "memory memcpy copy alloc transfer", ROLES, 5, NAN, NAN,
+		"reuse buffers and avoid copies: allocate once, map instead of copying"},
+	{"the detector", "detect yolo ssd", ROLE_INFER, 30, 10, 20,
+		"use a smaller detector or input, or run it only every few frames"},
+	{"the model", NULL, ROLE_INFER, 30, 15, 25,
+		"quantize the model (INT8, FP16), or use a smaller one"},
+	{"preprocessing", NULL, ROLE_PREPROCESS, 10, 5, 10,
+		"resize and convert in one pass, on hardware that does it, or capture at the "
+		"size of the model's input"},
+};
+
+static bool contains_word(const char *text, const char *words)
+{
+	for (; *words; words += strspn(words, " ")) {
+		size_t length = strcspn(words, " ");
+		for (const char *at = text; *at; at++) {
+			if (strncasecmp(at, words, length) == 0) {
+				return true;
+			}
+		}
+		words += length;
+	}
+	return false;
+}
+
+static bool is_row_of(size_t row, const struct fact_stage *stage)
+{
+	const char *words = opportunities[row].words;
+	return (opportunities[row].role == ROLES || opportunities[row].role == stage->role) &&
+	       (!words || contains_word(stage->name, words) ||
+		       contains_word(stage->category, words));
+}
+
+/* An app that names no categories has those of the roles. */
+static bool is_same_category(const struct fact_stage *a, const struct fact_stage *b)
+{
+	return a->category[0] || b->category[0] ? strcmp(a->category, b->category) == 0
+						: a->role == b->role && a->role != ROLE_OTHER;
+}
+
+/* Percent of the time of its category; NAN: it is alone there, or has none. */
+static double category_percent(const struct facts *facts, const struct fact_stage *stage)
+{
+	double sum = 0;
+	size_t members = 0;
+	for (size_t i = 0; i < facts->stages; i++) {
+		const struct fact_stage *other = &facts->stage[i];
+		if (is_same_category(stage, other) && other->share > 0) {
+			sum += other->share;
+			members++;
+		}
+	}
+	return members > 1 && sum > 0 ? 100 * stage->share / sum : (double)NAN;
+}
+
+static void add_opportunity(
+	const struct facts *facts, const struct fact_stage *stage, struct opportunity *ret)
+{
+	double percent = 100 * stage->share, category = category_percent(facts, stage);
+	*ret = (struct opportunity){.stage = stage,
+		.priority = percent > 20 ? "HIGH" : percent >= 5 ? "MEDIUM" : "LOW",
+		.share_percent = percent,
+		.category_percent = category,
+		.gain_low = NAN,
+		.gain_high = NAN};
+	struct text text = TEXT_IN(ret->text);
+	size_t row = 0;
+	while (row < COUNT(opportunities) && !is_row_of(row, stage)) {
+		row++;
+	}
+	if (row < COUNT(opportunities) && percent > opportunities[row].above) {
+		ret->advice = opportunities[row].advice;
+		ret->gain_low = opportunities[row].gain_low;
+		ret->gain_high = opportunities[row].gain_high;
+		text_add(&text, "%s: %s takes %.0f %% of a frame", opportunities[row].what,
+			stage->name, percent);
+	}
+	if (category > 50) {
+		text_join(&text, ", ", "%s takes %.0f %% of its category", stage->name, category);
+	}
+	if (ret->advice) {
+		text_add(&text, ": %s", ret->advice);
+	}
+}
+
+/* A stage that mostly waits for the camera is not slow. */
+static bool is_work(const struct fact_stage *stage)
+{
+	return stage->share > 0 && (stage->role != ROLE_CAPTURE || stage->cpu_ratio >= 0.5);
+}
+
+static void add_opportunities(const struct facts *facts, struct improvements *ret)
+{
+	bool taken[FACTS_STAGES] = {false};
+	while (ret->opportunities < ADVICE_OPPORTUNITIES) {
+		size_t best = facts->stages;
+		for (size_t i = 0; i < facts->stages; i++) {
+			const struct fact_stage *stage = &facts->stage[i];
+			if (!taken[i] && is_work(stage) &&
+				(best == facts->stages ||
+					stage->share > facts->stage[best].share)) {
+				best = i;
+			}
+		}
+		if (best == facts->stages) {
+			return;
+		}
+		taken[best] = true;
+		add_opportunity(
+			facts, &facts->stage[best], &ret->opportunity[ret->opportunities++]);
+	}
+}
+
+/* What counts as growth over the span: so much of its unit, and such a share of its mean. */
+static const struct {
+	enum fact_metric metric;
+	double rise, share;
+	double divisor;
+	const char *unit;
+} trends[] = {
+	{FACT_APP_RSS, 4.0 * MIB, 0.03, MIB, "MiB"},
+	{FACT_APP_THREADS, 3, 0.1, 1, "threads"},
+	{FACT_TEMPERATURE, 3, 0, 1, "°C"},
+	{FACT_MEMORY_PERCENT, 3, 0.03, 1, "percent"},
+	{FACT_SWAP_USED, 32.0 * MIB, 0.05, MIB, "MiB"},
+	{FACT_CPU, 10, 0.1, 1, "percent"},
+	{FACT_GPU, 10, 0.1, 1, "percent"},
+	{FACT_POWER, 500, 0.1, 1, "mW"},
+};
+
+static void add_trends(const struct facts *facts, struct improvements *ret)
+{
+	for (size_t i = 0; i < COUNT(trends); i++) {
+		const struct fact_series *series = &facts->metric[trends[i].metric];
+		double rise = series->slope_low * facts->span_s;
+		if (!series->path[0] || !(series->slope_low > 0) || !(rise >= trends[i].rise) ||
+			!(rise >= trends[i].share * fabs(series->mean.now))) {
+			continue;
+		}
+		struct trend *trend = &ret->trend[ret->trends++];
+		struct text text = TEXT_IN(trend->text);
+		double hour = 3600 / trends[i].divisor;
+		trend->metric = series->path;
+		trend->per_hour = 3600 * series->slope;
+		trend->per_hour_least = 3600 * series->slope_low;
+		text_add(&text, "%s grew by %.3g %s an hour (%.3g at least) in the last %.0f s",
+			series->path, hour * series->slope, trends[i].unit,
+			hour * series->slope_low, facts->span_s);
+	}
+}
+
+__attribute__((format(printf, 2, 3))) static void recommend(
+	struct improvements *ret, const char *format, ...)
+{
+	if (ret->recommendations == ADVICE_RECOMMENDATIONS) {
+		return;
+	}
+	char *line = ret->recommendation[ret->recommendations];
+	struct text text = text_in(line, sizeof(ret->recommendation[0]));
+	va_list arguments;
+	va_start(arguments, format);
+	text_vadd(&text, format, arguments);
+	va_end(arguments);
+	for (size_t i = 0; i < ret->recommendations; i++) {
+		if (strcmp(ret->recommendation[i], line) == 0) {
+			return;
+		}
+	}
+	ret->recommendations++;
+}
+
+/* What makes the numbers less trustworthy. */
+static void add_notes(const struct facts *facts, struct improvements *ret)
+{
+	double others = 0, daemon = now_of(facts, FACT_DAEMON_CPU);
+	for (size_t i = 0; i < FACTS_PROCESSES && facts->process[i].name[0]; i++) {
+		others += facts->process[i].cpu_percent;
+	}
+	if (facts->frames < ENOUGH_FRAMES) {
+		recommend(ret, "measure longer: percentiles of %" PRIu64 " %s are uncertain",
+			facts->frames, facts->of_stages ? "iterations" : "frames");
+	} else if (facts->span_s < ADVICE_RUN_S) {
+		recommend(ret, "measure longer: %.1f s are too few for heat and clocks to settle",
+			facts->span_s);
+	}
+	if (facts->dropped > 0.001) {
+		recommend(ret, "record less: %.1f %% of the events were dropped",
+			100 * facts->dropped);
+	}
+	if (daemon > BUSY_DAEMON) {
+		recommend(ret, "profile less: edgeprofd uses %.1f %% of a processor (%s)", daemon,
+			facts->metric[FACT_DAEMON_CPU].path);
+	} else if (facts->event_rate > MANY_EVENTS) {
+		recommend(ret, "profile less: %.0f events a second cost time themselves",
+			facts->event_rate);
+	}
+	if (others > BUSY_OTHERS * (double)facts->cpus) {
+		recommend(ret, "stop other programs while measuring: %s (pid %d) uses %.0f %% of a "
+			       "processor",
+			facts->process[0].name, (int)facts->process[0].pid,
+			facts->process[0].cpu_percent);
+	}
+	if (facts->virtual_machine) {
+		recommend(ret, "measure on the device: in a virtual machine, times include what "
+			       "its host does");
+	}
+}
+
+const char *diagnosis_state_name(enum diagnosis_state state)
+{
+	static const char *const names[] = {
+		[DIAGNOSIS_TOO_FEW] = "insufficient_data",
+		[DIAGNOSIS_HEALTHY] = "healthy",
+		[DIAGNOSIS_FINDINGS] = "findings",
+	};
+	return names[state];
+}
+
+void advise(
+	const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (diagnosis->state != DIAGNOSIS_TOO_FEW) {
+		add_bottlenecks(facts, diagnosis, ret);
+		add_opportunities(facts, ret);
+		add_trends(facts, ret);
+	}
+	for (size_t i = 0; i < diagnosis->findings; i++) {
+		const struct finding *finding = &diagnosis->finding[i];
+		if (finding_confidence(finding) > CONFIDENCE_LOW && finding->advice[0]) {
+			recommend(ret, "%s", finding->advice[0]);
+		}
+	}
+	for (size_t i = 0; i < ret->opportunities; i++) {
+		if (ret->opportunity[i].advice) {
+			recommend(ret, "%s: %s", ret->opportunity[i].stage->name,
+				ret->opportunity[i].advice);
+		}
+	}
+	add_notes(facts, ret);
+}

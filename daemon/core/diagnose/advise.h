@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * advise.h: declares what can be said of an app beyond what is wrong with it: what the machine is
+ * short of, which stages are worth optimising, what grows, and what to do, the most useful first.
+ * Pure: thresholds are rows of tables, and tests write facts down as literals.
+ */
+#pragma once
+
+#include "daemon/core/diagnose/diagnose.h"
+
+enum {
+	ADVICE_BOTTLENECKS = 4,
+	ADVICE_OPPORTUNITIES = 8,
+	ADVICE_TRENDS = 8,
+	ADVICE_RECOMMENDATIONS = 16,
+	ADVICE_RUN_S = 10, /* a shorter run is reported as too short */
+};
+
+/* A stage by its share of the time of a frame. */
+struct opportunity {
+	const struct fact_stage *stage;
+	const char *priority;	   /* "HIGH", "MEDIUM", "LOW" */
+	const char *advice;	   /* static; NULL: no rule holds */
+	double share_percent;	   /* of the time in stages */
+	double category_percent;   /* of its category's; NAN: it has none */
+	double gain_low, gain_high; /* percent of a frame; NAN: no rule of thumb */
+	char text[192];		   /* "" = no rule holds */
+};
+
+struct trend {
+	const char *metric;
+	double per_hour, per_hour_least; /* the bound of its 95 % interval that is closer to 0 */
+	char text[160];
+};
+
+/* Points into the facts that it was made of. Empty when they are of too few frames. */
+struct improvements {
+	size_t bottlenecks, opportunities, trends, recommendations;
+	const char *bottleneck[ADVICE_BOTTLENECKS]; /* "cpu_bound" */
+	struct opportunity opportunity[ADVICE_OPPORTUNITIES];
+	struct trend trend[ADVICE_TRENDS];
+	char recommendation[ADVICE_RECOMMENDATIONS][192];
+};
+
+/* "insufficient_data", "healthy", "findings". */
+const char *diagnosis_state_name(enum diagnosis_state state);
+
+void advise(
+	const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret);
