@@ -4,6 +4,7 @@
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/state.h"
+#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/runs/runs.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/varlink/methods/list.h"
@@ -100,6 +101,8 @@ void row_app(
 	json_unsigned(out, "values_refused", app->values ? app->values->refused : 0);
 	json_unsigned(out, "marks_refused", app_marks_refused(app));
 	if (app->processes > 0) {
+		const char *diagnosis = diagnoses_summary(api->core->diagnoses, app, now_ns);
+		json_string_opt(out, "diagnosis", diagnosis ? diagnosis : "");
 		row_advice(out, api->core, app, "advice");
 	}
 	json_open(out, "processes", '[');
@@ -167,8 +170,7 @@ enum api_result method_list_apps(struct api_call *call)
 	return list_answer(call, &app_list);
 }
 
-/* Narrows the list to the app that the call names. False: there is none. */
-static bool narrow(struct list_cursor *cursor, const struct api_call *call)
+bool list_narrow(struct list_cursor *cursor, const struct api_call *call)
 {
 	if (!call->value[0].present) {
 		return true;
@@ -193,7 +195,7 @@ enum api_result list_of_run(
 	}
 	/* a request for another run includes apps that have ended */
 	cursor.all = (run[2].present && run[2].boolean) || cursor.run.run != 0 || cursor.run.all;
-	if (!narrow(&cursor, call)) {
+	if (!list_narrow(&cursor, call)) {
 		return reply_not_found(call->out, "app", call->value[0].string);
 	}
 	const struct app *app = apps_find(call->core->apps, cursor.pattern);

@@ -117,7 +117,7 @@ static enum api_result list_run(struct list_stream *list, struct json *out)
 				return list_chunk(list, out);
 			}
 		}
-		if (!list->items_done && i % ITEMS_PER_CHECK == 0 &&
+		if (!list->items_done && (list->ops->heavy || i % ITEMS_PER_CHECK == 0) &&
 			sysops()->now_ns() - started_ns > LIST_SLICE_NS) {
 			return list_pause(list, out, start);
 		}

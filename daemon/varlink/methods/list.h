@@ -37,6 +37,7 @@ struct list_ops {
 	const char *field; /* the reply's array */
 	/* Writes at most one item and moves on; false at the end. */
 	bool (*item)(struct list_cursor *cursor, struct json *out);
+	bool heavy; /* an item may take most of a slice */
 	/* Writes the reply's other fields; last: the list is complete. May be NULL. */
 	void (*tail)(const struct list_cursor *cursor, struct json *out, bool last);
 };
@@ -60,6 +61,9 @@ void row_app(
  * that ended long ago. */
 enum api_result list_of_run(struct api_call *call, const struct list_ops *ops, uint32_t choice,
 	const struct value *run);
+/* Narrows the list to the app that the call's first parameter names, if any. False: there is none.
+ */
+bool list_narrow(struct list_cursor *cursor, const struct api_call *call);
 /* The index-th app, in the run that the call asked for. False past the end; *ret NULL: it is not
  * wanted, or has no such run. */
 bool list_app_at(const struct list_cursor *cursor, size_t index, const struct app **ret);
