@@ -10,6 +10,7 @@ from harness import SOURCE
 SCHEMAS = [
     (r"status", "status"), (r"info", "info"), (r"summary", "summary"), (r"stage/[^/]+/[^/]+", "stage"),
     (r"alert/[^/]+/[^/]+", "alert"), (r"event/alert", "alert"), (r"event/recording", "recording"),
+    (r"diagnosis/[^/]+", "diagnosis"),
 ]
 KNOWN = {"$schema", "title", "description", "type", "properties", "required", "additionalProperties",
          "patternProperties", "const", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength",
@@ -79,7 +80,7 @@ def check_message(topic, text, base):
         found = [name for pattern, name in SCHEMAS if re.fullmatch(pattern, topic[len(base) + 1:])]
         assert len(found) == 1, topic
         name = found[0]
-    if text == "" and re.search("/alert/[^/]+/[^/]+$|/config$", topic):
+    if text == "" and re.search("/alert/[^/]+/[^/]+$|/diagnosis/[^/]+$|/config$", topic):
         return name, None  # taken back
     payload = text if name == "status" else json.loads(text, object_pairs_hook=no_duplicates)
     check_against_schema(name, payload)

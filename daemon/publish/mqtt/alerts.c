@@ -30,22 +30,30 @@ int mqtt_put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload
 	return r;
 }
 
-static void publish_state(struct mqtt *mqtt, const struct alert *alert)
+void mqtt_put_retained(
+	struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length)
 {
-	char topic[TOPIC_SIZE];
-	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
 	struct outbox_entry entry = {.class = OUTBOX_ALERT,
 		.qos = 1,
 		.retain = true,
 		.replace = true,
 		.topic = topic,
-		.subject = topic};
-	char *payload = payload_alert(mqtt->core, alert, &entry.payload_length);
+		.subject = topic,
+		.payload_length = payload_length};
 	if (retained_add(&mqtt->retained, topic) < 0) {
 		log_warning(
 			"mqtt: too many retained topics: clear %s at the broker by hand", topic);
 	}
 	mqtt_put_payload(mqtt, entry, payload);
+}
+
+static void publish_state(struct mqtt *mqtt, const struct alert *alert)
+{
+	char topic[TOPIC_SIZE];
+	size_t length = 0;
+	topic_alert(&mqtt->topics, alert->rule->name, alert->instance, topic);
+	char *payload = payload_alert(mqtt->core, alert, &length);
+	mqtt_put_retained(mqtt, topic, payload, length);
 }
 
 /* The topic stays recorded until the message can't be lost with the process; until then it is
@@ -121,6 +129,7 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 			publish_state(mqtt, alert);
 		}
 	}
+	mqtt_diagnosis_connected(mqtt);
 	mqtt_discovery_connected(mqtt);
 	if (sysops()->now_ns() < mqtt->inherit_ns) {
 		return; /* alerts of the last process are still taken up again */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private.h: declares what mqtt.c (life, status, intervals), alerts.c and discovery.c share. */
+/* private.h: declares what mqtt.c (life, status, intervals), alerts.c, diagnosis.c
+ * and discovery.c share. */
 #pragma once
 
 #include "daemon/publish/mqtt/link.h"
@@ -51,6 +52,16 @@ int mqtt_clear_retained(struct mqtt *mqtt, const char *topic);
 
 /* Alert observer. */
 void mqtt_on_transition(void *ctx, const struct alert_transition *transition);
+
+/* Publishes a retained state; the broker must forget it one day. */
+void mqtt_put_retained(
+	struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length);
+
+/* diagnosis.c: registers and unregisters the observer; publishes all within mqtt_publish_retained.
+ */
+int mqtt_diagnosis_open(struct mqtt *mqtt);
+void mqtt_diagnosis_close(struct mqtt *mqtt);
+void mqtt_diagnosis_connected(struct mqtt *mqtt);
 
 /* At each connection: what a broker without memory must know, and what it must forget. */
 void mqtt_publish_retained(struct mqtt *mqtt);

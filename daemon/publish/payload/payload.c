@@ -13,6 +13,7 @@
 
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/diagnose/advise.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
@@ -272,6 +273,34 @@ char *payload_alert_event(
 	if (transition->from == ALERT_FIRING) {
 		json_string_opt(
 			&json, "from_severity", alert_severity_name(transition->from_severity));
+	}
+	return payload_finish(&json, length);
+}
+
+char *payload_diagnosis(const struct core *core, const char *app,
+	const struct diagnosis *diagnosis, size_t *length)
+{
+	struct json json = begin("edgeprof.diagnosis/1", core, diagnosis->t_ns);
+	json_string(&json, "app", app);
+	json_string(&json, "status", diagnosis_state_name(diagnosis->state));
+	json_string(&json, "summary", diagnosis->summary);
+	if (diagnosis->state != DIAGNOSIS_FINDINGS) {
+		return payload_finish(&json, length);
+	}
+	const struct finding *finding = &diagnosis->finding[0];
+	char key[32];
+	json_string(&json, "cause", cause_name(finding->cause));
+	json_string(&json, "confidence", confidence_name(finding_confidence(finding)));
+	add_number(&json, "score", finding->score);
+	json_string_opt(&json, "symptom", finding->symptom);
+	add_number(&json, "explained_ms", finding->explained_ms);
+	for (size_t i = 0; i < finding->evidence_count; i++) {
+		snprintf(key, sizeof(key), "evidence_%zu", i + 1);
+		json_string(&json, key, finding->evidence[i]);
+	}
+	for (size_t i = 0; i < sizeof(finding->advice) / sizeof(finding->advice[0]); i++) {
+		snprintf(key, sizeof(key), "advice_%zu", i + 1);
+		json_string_opt(&json, key, finding->advice[i] ? finding->advice[i] : "");
 	}
 	return payload_finish(&json, length);
 }

@@ -20,6 +20,7 @@
 struct alert;
 struct alert_transition;
 struct app;
+struct diagnosis;
 struct recording;
 struct stage;
 
@@ -62,6 +63,10 @@ char *payload_alert(const struct core *core, const struct alert *alert, size_t *
 /* One transition: the same fields and "from", at its own time. */
 char *payload_alert_event(
 	const struct core *core, const struct alert_transition *transition, size_t *length);
+
+/* A diagnosis with its first finding; its time is when it was made. */
+char *payload_diagnosis(const struct core *core, const char *app,
+	const struct diagnosis *diagnosis, size_t *length);
 
 /* A finished recording; its time is that of the trigger. */
 char *payload_recording(const struct core *core, const struct recording *recording, size_t *length);

@@ -66,6 +66,13 @@ void topic_stage(
 	snprintf(ret, TOPIC_SIZE, "%s/stage/%s/%s", topics->base, clean_app, clean_stage);
 }
 
+void topic_diagnosis(const struct topics *topics, const char *app, char ret[TOPIC_SIZE])
+{
+	char clean[PROTO_NAME_SIZE];
+	proto_name_clean(app, strlen(app), clean);
+	snprintf(ret, TOPIC_SIZE, "%s/diagnosis/%s", topics->base, clean);
+}
+
 void topic_alert(
 	const struct topics *topics, const char *rule, const char *instance, char ret[TOPIC_SIZE])
 {

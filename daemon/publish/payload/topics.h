@@ -20,5 +20,6 @@ void topics_init(
 void topic_plain(const struct topics *topics, const char *leaf, char ret[TOPIC_SIZE]);
 void topic_stage(
 	const struct topics *topics, const char *app, const char *stage, char ret[TOPIC_SIZE]);
+void topic_diagnosis(const struct topics *topics, const char *app, char ret[TOPIC_SIZE]);
 void topic_alert(
 	const struct topics *topics, const char *rule, const char *instance, char ret[TOPIC_SIZE]);

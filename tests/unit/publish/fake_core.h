@@ -14,6 +14,7 @@
 #include "daemon/core/alerts/text.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
+#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/sources.h"
 #include "daemon/core/metrics/wallclock.h"
@@ -55,6 +56,29 @@ void alerts_unobserve(struct alerts *alerts, void *ctx)
 			fake.ctx[i] = NULL;
 		}
 	}
+}
+
+int diagnoses_observe(struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx)
+{
+	(void)diagnoses;
+	(void)observer;
+	(void)ctx;
+	return 0;
+}
+
+void diagnoses_unobserve(struct diagnoses *diagnoses, const void *ctx)
+{
+	(void)diagnoses;
+	(void)ctx;
+}
+
+const struct diagnosis *diagnoses_published(
+	const struct diagnoses *diagnoses, size_t index, const char **app)
+{
+	(void)diagnoses;
+	(void)index;
+	(void)app;
+	return NULL;
 }
 
 const struct alert *alerts_at(const struct alerts *alerts, size_t index)
