@@ -188,7 +188,7 @@ enum api_result list_of_run(
 	list_cursor_init(&cursor, call);
 	cursor.choice = choice;
 	bool all_runs = run[1].present && run[1].boolean;
-	const char *wrong = span_choose(call, all_runs, &cursor.query);
+	const char *wrong = window_span_choose(call, all_runs, &cursor.query);
 	wrong = wrong ? wrong : run_choose(run, &cursor.run);
 	if (wrong) {
 		return reply_invalid_parameter(call->out, wrong);

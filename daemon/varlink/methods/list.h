@@ -28,6 +28,7 @@ struct list_cursor {
 	bool all;			/* also what has ended */
 	uint32_t first, second;		/* indices, as the list defines */
 	uint32_t choice;		/* what the call asked for, as the list defines */
+	double number[2];		/* likewise */
 	struct run_choice run;		/* of lists of apps */
 	struct window_query query;	/* of their statistics */
 	char pattern[PROTO_QUERY_SIZE]; /* "" = none */

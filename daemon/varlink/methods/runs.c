@@ -29,7 +29,7 @@ static int choose(const struct value *value, const char *const *words, int usual
 	return -1;
 }
 
-const char *span_choose(const struct api_call *call, bool all_runs, struct window_query *ret)
+const char *window_span_choose(const struct api_call *call, bool all_runs, struct window_query *ret)
 {
 	/* windows are of one run */
 	int span = choose(&call->value[1], spans, all_runs);

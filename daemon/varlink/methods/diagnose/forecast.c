@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forecast.c: answers Forecast: where temperatures go by their last hour, zone by zone, and whether
+ * an app meets a deadline at a rate, by its last frames.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/alerts/alerts.h"
+#include "daemon/core/apps/apps.h"
+#include "daemon/core/diagnose/diagnoses.h"
+#include "daemon/core/diagnose/forecast.h"
+#include "daemon/core/diagnose/past_frames.h"
+#include "daemon/core/diagnose/plan.h"
+#include "daemon/core/history/history.h"
+#include "daemon/core/metrics/metrics.h"
+#include "daemon/util/sysops.h"
+#include "daemon/varlink/methods/list.h"
+#include "daemon/varlink/methods/methods.h"
+#include "proto/text.h"
+
+#define SECOND UINT64_C(1000000000)
+#define TEMPERATURE "temperature/"
+#define LIMIT_RULE "temperature_limit"
+
+enum { HOUR_S = 3600, COARSE_S = 10, PLAN_FRAMES = 512, ALLOWED_MISSES = 1 /* percent */ };
+
+static const struct {
+	const char *name, *text;
+} states[] = {
+	[FORECAST_UNKNOWN] = {"unknown", "unknown"},
+	[FORECAST_STEADY] = {"steady", "steady"},
+	[FORECAST_REACHES] = {"rising_to_trip", "rising"},
+	[FORECAST_SETTLES] = {"rising_to_steady", "rising"},
+	[FORECAST_AT_TRIP] = {"tripped", "at or above"},
+	[FORECAST_FALLS] = {"falling", "falling"},
+};
+
+struct zone {
+	const char *metric;
+	double celsius, trip;
+	const char *trip_text; /* "its trip point" */
+	size_t count;
+	struct forecast_point point[FORECAST_POINTS];
+};
+
+/* The newest that fit, of steps of so many seconds. */
+static void read_points(
+	struct zone *zone, struct history *history, uint64_t now_ns, uint64_t step_s)
+{
+	struct history_point points[FORECAST_POINTS];
+	uint64_t span_ns = step_s * (FORECAST_POINTS - 2) * SECOND;
+	span_ns = span_ns < HOUR_S * SECOND ? span_ns : HOUR_S * SECOND;
+	struct history_cursor cursor = {.from_ns = now_ns > span_ns ? now_ns - span_ns : 0,
+		.to_ns = now_ns,
+		.step_ns = step_s * SECOND};
+	bool done;
+	zone->count = 0;
+	if (history_find(history, zone->metric, &cursor.series) < 0) {
+		return;
+	}
+	size_t count = history_read(history, &cursor, points, FORECAST_POINTS, 0, &done);
+	for (size_t i = 0; i < count; i++) {
+		zone->point[zone->count++] = (struct forecast_point){
+			.t_s = (double)points[i].t_ns / 1e9, .celsius = points[i].mean};
+	}
+}
+
+/* The zone's own trip point, else the limit that alerts know. */
+static void find_trip(struct zone *zone, const struct core *core)
+{
+	char path[PROTO_PATH_SIZE];
+	const struct alert_rule *rule;
+	snprintf(path, sizeof(path), "headroom/%s", zone->metric + strlen(TEMPERATURE));
+	const struct metric *headroom = metrics_find(core->metrics, path);
+	zone->trip = NAN;
+	if (headroom && isfinite(headroom->value)) {
+		zone->trip = headroom->value + zone->celsius;
+		zone->trip_text = "its trip point";
+		return;
+	}
+	for (size_t i = 0; (rule = alerts_rule_at(core->alerts, i)); i++) {
+		if (rule->enabled && strcmp(rule->name, LIMIT_RULE) == 0) {
+			zone->trip = rule->threshold;
+			zone->trip_text = "the limit of the alert rule " LIMIT_RULE;
+		}
+	}
+}
+
+static void put_verdict(
+	struct json *out, const struct zone *zone, const struct forecast *forecast)
+{
+	char buffer[192];
+	struct text text = TEXT_IN(buffer);
+	text_add(&text, "%s", states[forecast->state].text);
+	if (forecast->state == FORECAST_UNKNOWN) {
+		text_add(&text, ": %s", forecast->reason);
+	} else if (forecast->state == FORECAST_REACHES) {
+		text_add(&text, ": reaches %s (%.1f °C) in %.0f s (%.0f to %.0f)", zone->trip_text,
+			zone->trip, forecast->to_trip_s, forecast->to_trip_low_s,
+			forecast->to_trip_high_s);
+	} else if (forecast->state == FORECAST_AT_TRIP) {
+		text_add(&text, " %s (%.1f °C)", zone->trip_text, zone->trip);
+	} else {
+		text_add(&text, forecast->state == FORECAST_STEADY ? " at" : " towards");
+		text_add(&text, " %.1f °C", forecast->steady_celsius);
+		if (zone->trip > forecast->steady_celsius) {
+			text_add(&text, ", %.1f °C below %s",
+				zone->trip - forecast->steady_celsius, zone->trip_text);
+		}
+	}
+	json_string(out, "verdict", buffer);
+	json_string_opt(out, "reason", forecast->reason ? forecast->reason : "");
+}
+
+static void zone_item(struct json *out, const struct zone *zone)
+{
+#define FIELD(name, member) JSON_FIELD(struct forecast, name, member)
+	static const struct json_field fields[] = {FIELD("steady_celsius", steady_celsius),
+		FIELD("steady_low_celsius", steady_low), FIELD("steady_high_celsius", steady_high),
+		FIELD("time_constant_s", tau_s), FIELD("trip_in_s", to_trip_s),
+		FIELD("trip_in_low_s", to_trip_low_s), FIELD("trip_in_high_s", to_trip_high_s),
+		FIELD("fit_rmse_celsius", rmse_celsius), FIELD("fit_r2", r_squared)};
+#undef FIELD
+	struct forecast forecast;
+	forecast_temperature(zone->point, zone->count, zone->trip, &forecast);
+	json_open(out, NULL, '{');
+	json_string(out, "metric", zone->metric);
+	json_number_opt(out, "celsius", zone->celsius);
+	json_number_opt(out, "trip_celsius", zone->trip);
+	json_string(out, "state", states[forecast.state].name);
+	JSON_FIELDS(out, fields, &forecast);
+	json_number(out, "span_s", isfinite(forecast.since_s) ? forecast.since_s : 0);
+	put_verdict(out, zone, &forecast);
+	json_close(out, '}');
+}
+
+static bool next_zone(struct list_cursor *cursor, struct json *out)
+{
+	const struct core *core = cursor->core;
+	const struct metric *metric = metrics_next(core->metrics, &cursor->first);
+	while (metric && (!text_starts_with(metric->name, TEMPERATURE) ||
+				 strcmp(metric->name, TEMPERATURE "max") == 0)) {
+		metric = metrics_next(core->metrics, &cursor->first);
+	}
+	if (!metric) {
+		return false;
+	}
+	struct zone zone = {.metric = metric->name, .celsius = metric->value};
+	find_trip(&zone, core);
+	/* what began a moment ago is read finely */
+	read_points(&zone, core->history, cursor->now_ns, COARSE_S);
+	for (uint64_t step_s = 2; step_s > 0 && zone.count < FORECAST_POINTS / step_s / 3; step_s--) {
+		read_points(&zone, core->history, cursor->now_ns, step_s);
+	}
+	zone_item(out, &zone);
+	return true;
+}
+
+/* A stage that mostly waits for the camera would take less at another rate. */
+static bool is_waiting(const struct fact_stage *stage)
+{
+	return stage->role == ROLE_CAPTURE && !(stage->cpu_ratio >= 0.5);
+}
+
+/* The durations of stages, a row a frame. */
+static size_t fill_durations(const struct past_frames *past, const struct facts *facts,
+	float ms[PLAN_FRAMES * FACTS_STAGES], size_t *stages)
+{
+	size_t column[FACTS_STAGES], first, count = 0;
+	*stages = 0;
+	for (size_t i = 0; i < past->stages; i++) {
+		bool waits = false;
+		for (size_t n = 0; n < facts->stages; n++) {
+			waits = waits || (strcmp(facts->stage[n].name, past->stage[i]) == 0 &&
+						 is_waiting(&facts->stage[n]));
+		}
+		if (!waits) {
+			column[(*stages)++] = i;
+		}
+	}
+	first = past->count > PLAN_FRAMES ? past->count - PLAN_FRAMES : 0;
+	for (size_t frame = first; frame < past->count; frame++) {
+		for (size_t i = 0; i < *stages; i++) {
+			ms[count++] = past->frame[frame].stage_ms[column[i]];
+		}
+	}
+	return past->count - first;
+}
+
+static void plan_item(struct json *out, const char *arrangement, const struct plan_input *input,
+	const struct plan_execution *execution, const char *reason)
+{
+	json_open(out, NULL, '{');
+	json_string(out, "arrangement", arrangement);
+	json_number(out, "fps", isfinite(input->fps) ? input->fps : 0);
+	json_number(out, "deadline_ms", isfinite(input->deadline_ms) ? input->deadline_ms : 0);
+	if (!reason) {
+		json_number_opt(out, "miss_rate", execution->miss_percent / 100);
+		json_number_opt(out, "miss_rate_low", execution->miss_low / 100);
+		json_number_opt(out, "miss_rate_high", execution->miss_high / 100);
+		json_number_opt(out, "latency_p50_ms", execution->latency_p50_ms);
+		json_number_opt(out, "latency_p95_ms", execution->latency_p95_ms);
+		json_number_opt(out, "latency_p99_ms", execution->latency_p99_ms);
+		json_number_opt(out, "max_fps", execution->max_fps);
+	}
+	json_unsigned(out, "frames", input->frames);
+	json_string_opt(out, "reason", reason ? reason : "");
+	json_close(out, '}');
+}
+
+static void put_plans(struct json *out, const struct list_cursor *cursor, const struct app *app)
+{
+	struct plan plan = {.reason = "out of memory"};
+	struct plan_input input = {.miss_percent = ALLOWED_MISSES};
+	struct work {
+		struct past_frames past;
+		float ms[PLAN_FRAMES * FACTS_STAGES];
+	} *work = mem_zalloc(sizeof(*work));
+	const struct facts *facts;
+	const struct diagnosis *diagnosis =
+		diagnoses_ask(cursor->core->diagnoses, app, cursor->now_ns, SECOND, &facts);
+	input.fps = cursor->number[0];
+	input.deadline_ms = cursor->number[1];
+	if (work && diagnosis) {
+		double own_ms = isnan(facts->target_ms) ? facts->frame_ms.now : facts->target_ms;
+		input.fps = isnan(input.fps) ? 1000 / own_ms : input.fps;
+		input.deadline_ms =
+			isnan(input.deadline_ms) ? facts->deadline_ms : input.deadline_ms;
+		input.deadline_ms =
+			isnan(input.deadline_ms) ? 1000 / input.fps : input.deadline_ms;
+		past_frames_read(app, app->since_ns, cursor->now_ns, &work->past);
+		input.frames = fill_durations(&work->past, facts, work->ms, &input.stages);
+		input.ms = work->ms;
+		plan_predict(&input, &plan);
+	}
+	plan_item(out, "sequential", &input, &plan.sequential, plan.reason);
+	plan_item(out, "pipelined", &input, &plan.pipelined, plan.reason);
+	free(work);
+}
+
+static void forecast_tail(const struct list_cursor *cursor, struct json *out, bool last)
+{
+	const struct app *app = apps_find(cursor->core->apps, cursor->pattern);
+	json_open(out, "plans", '[');
+	if (last && app) {
+		put_plans(out, cursor, app);
+	}
+	json_close(out, ']');
+}
+
+static const struct list_ops forecast_list = {
+	.field = "temperatures", .item = next_zone, .heavy = true, .tail = forecast_tail};
+
+enum api_result method_forecast(struct api_call *call)
+{
+	struct list_cursor cursor;
+	list_cursor_init(&cursor, call);
+	for (size_t i = 0; i < 2; i++) {
+		const struct value *value = &call->value[1 + i];
+		cursor.number[i] = value->present ? value->number : (double)NAN;
+	}
+	if (!list_narrow(&cursor, call)) {
+		return reply_not_found(call->out, "app", call->value[0].string);
+	}
+	return list_start(call, &forecast_list, &cursor);
+}
