@@ -359,3 +359,32 @@ START_TEST(what_fires_is_there_before_its_metric_with_no_value)
 	life_free(life);
 }
 END_TEST
+
+static const char *comment(void *ctx, const char *metric, uint64_t t_ns)
+{
+	(void)t_ns;
+	return strcmp(metric, "a/x") == 0 ? ctx : NULL;
+}
+
+START_TEST(a_firing_text_ends_with_what_is_known_of_its_metric)
+{
+	struct alert_rule rule = plain_rule("hot", "a/*", ALERT_ABOVE, 80);
+	struct life *life = life_new(&rule, 1);
+	char much[512];
+	alerts_set_comment(life->alerts, comment, "the clock is capped");
+	at(life, "a/x", 90, 1);
+	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90 above 80; the clock is capped");
+	at(life, "a/x", 60, 1);
+	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 60 no longer above 80");
+	memset(much, 'x', sizeof(much) - 1);
+	much[sizeof(much) - 1] = '\0';
+	alerts_set_comment(life->alerts, comment, much);
+	at(life, "a/x", 90, 1);
+	ck_assert_uint_eq(strlen(life_alert(life, "hot")->text), ALERT_TEXT - 1);
+	alerts_set_comment(life->alerts, NULL, NULL);
+	at(life, "a/x", 60, 1);
+	at(life, "a/x", 90, 1);
+	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90 above 80");
+	life_free(life);
+}
+END_TEST

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Diagnose, Explain and Forecast of the real daemon, of frames that a script says on a board; and what is
+made of a diagnosis without asking: in ListApps, the report, the texts of alerts, and over MQTT."""
+import contextlib
+import json
+import tempfile
+import threading
+import time
+
+import mosquitto
+import varlink_idl
+from harness import SOURCE, Daemon, VarlinkError, board, run_tests_with_broker, until
+from payload_schemas import check_message
+from reckoning import MS, Script
+
+INTERFACE = varlink_idl.load(SOURCE / "proto" / "io.edgeprof.varlink")
+DEVICE = "bench"
+SLOW = "[sampling]\ninterval = 200ms\n"
+
+
+def ask(daemon, method, **parameters):
+    reply = daemon.call(method, **parameters)
+    INTERFACE.check_reply(method, {"parameters": reply})
+    return reply
+
+
+def refused(daemon, method, **parameters):
+    try:
+        daemon.call(method, **parameters)
+    except VarlinkError as error:
+        return error.name.split(".")[-1]
+    return None
+
+
+class Camera:
+    """Frames at 30 a second, as they come, of the stages preprocess and infer."""
+
+    def __init__(self, script, infer_ms=20):
+        self.script, self.infer_ms, self.slow_ms = script, infer_ms, 0
+        self.number = 0
+        self.due = time.monotonic_ns() + 33 * MS
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.play)
+
+    def frames(self, until_ns):
+        while self.due < until_ns:
+            infer = self.infer_ms + (self.slow_ms if self.number == 100 else 0)
+            start = self.due - (5 + infer) * MS
+            yield f"0 complete {start + 5 * MS} preprocess {5 * MS} {self.number}"
+            yield f"0 complete {self.due} infer {infer * MS} {self.number}"
+            yield f"0 frame {self.due} {self.number} {start}"
+            self.number += 1
+            self.due += max(33, infer + 6) * MS
+
+    def play(self):
+        while not self.done.wait(0.1):
+            self.script.tell(list(self.frames(time.monotonic_ns() - MS)))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+
+def diagnosis(daemon, app="cam"):
+    return ask(daemon, "Diagnose", app=app)["diagnoses"][0]
+
+
+def test_one_app_is_diagnosed_now():
+    # covers G2.16, G3.8, G3.9
+    with tempfile.TemporaryDirectory() as scratch:
+        with Daemon(SLOW, root=board(scratch)[0]) as daemon, Script(daemon) as script:
+            assert ask(daemon, "Diagnose", app="cam")["diagnoses"][0]["status"] == "insufficient_data"
+            assert refused(daemon, "Diagnose", app="nobody") == "NotFound"
+            assert refused(daemon, "Forecast", app="nobody") == "NotFound"
+            with Camera(script):
+                found = until("it is healthy", lambda: (lambda d: d if d["status"] == "healthy" else None)(
+                    diagnosis(daemon)), pause=0.2)
+                until("100 frames", lambda: diagnosis(daemon)["frames"] > 100, pause=0.2)
+            assert all(f["confidence"] == "low" for f in found["findings"]), found
+            first = found["optimization_opportunities"][0]
+            assert (first["stage"], first["priority"], first["gain_low_percent"]) == ("infer", "HIGH", 15), first
+            assert any("INT8" in line for line in found["recommendations"]), found
+            assert found["throttle_tax"]["reason"], found
+            everyone = [d["app"] for part in daemon_stream(daemon, "Diagnose") for d in part["diagnoses"]]
+            assert everyone == ["cam"], everyone
+            plans = ask(daemon, "Forecast", app="cam", fps=30)["plans"]
+            assert [p["arrangement"] for p in plans] == ["sequential", "pipelined"], plans
+            assert all(p["miss_rate"] == 0 and 24 < p["latency_p95_ms"] < 27 for p in plans), plans
+            assert ask(daemon, "Forecast", app="cam", fps=50)["plans"][0]["miss_rate"] > 0.9
+            zone = ask(daemon, "Forecast")["temperatures"]
+            assert [z["metric"] for z in zone] == ["temperature/cpu-thermal"], zone
+            assert zone[0]["trip_celsius"] == 85 and zone[0]["celsius"] == 50, zone
+
+
+def daemon_stream(daemon, method):
+    with contextlib.closing(daemon.client()) as client:
+        for reply in client.stream(method):
+            INTERFACE.check_reply(method, {"parameters": reply})
+            yield reply
+
+
+def test_what_is_wrong_is_said_without_asking():
+    # covers design §9 (diagnosis)
+    topic = f"edgeprof/{DEVICE}/diagnosis/cam"
+    with tempfile.TemporaryDirectory() as scratch, mosquitto.Broker() as broker:
+        config = (f"{SLOW}[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\ndevice_id = {DEVICE}\n"
+                  "[frame cam]\ndeadline = 40ms\n"
+                  "[alert slow]\nmetric = frame/cam/fps\nbelow = 1000\nfor = 3s\n"
+                  "[alert warm]\nmetric = temperature/max\nabove = 10\n")
+        with Daemon(config, root=board(scratch)[0]) as daemon:
+            with Script(daemon) as script, Camera(script, infer_ms=80):
+                summary = until("ListApps says it", lambda: ask(daemon, "ListApps")["apps"][0].get("diagnosis"))
+                assert "infer" in summary, summary
+                texts = until("the alert says it", lambda: [
+                    a["text"] for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "slow" and "; " in a["text"]])
+                assert "infer" in texts[0], texts
+                assert all("; " not in a["text"] for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "warm")
+                assert daemon.call("GetReport", app="cam")["text"].splitlines()[-1].startswith("Diagnosis: ")
+                got = broker.subscribe(topic, until=lambda seen: seen)
+                name, payload = check_message(*got[0], f"edgeprof/{DEVICE}")
+                assert name == "diagnosis" and payload["app"] == "cam" and payload["status"] == "findings", payload
+                assert payload["cause"] == diagnosis(daemon)["findings"][0]["cause"], payload
+                assert payload["evidence_1"] and payload["advice_1"], payload
+            broker.subscribe(topic, until=lambda seen: seen and seen[-1][1] == "", ready=lambda: None)
+
+
+if __name__ == "__main__":
+    run_tests_with_broker(dict(globals()))
