@@ -8,9 +8,10 @@ import tempfile
 import threading
 import time
 
+from harness import SOURCE, Daemon, VarlinkError, board, run_tests_with_broker, until
+
 import mosquitto
 import varlink_idl
-from harness import SOURCE, Daemon, VarlinkError, board, run_tests_with_broker, until
 from payload_schemas import check_message
 from reckoning import MS, Script
 

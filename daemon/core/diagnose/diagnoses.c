@@ -14,7 +14,8 @@
 #include "daemon/util/sysops.h"
 #include "proto/text.h"
 
-#define EVERY_NS ((uint64_t)DIAGNOSES_EVERY_S * 1000000000u)
+#define SECOND_NS UINT64_C(1000000000)
+#define EVERY_NS (DIAGNOSES_EVERY_S * SECOND_NS)
 
 struct entry {
 	char app[PROTO_NAME_SIZE];
@@ -30,6 +31,7 @@ struct entry {
 struct diagnoses {
 	const struct core *core;
 	struct gatherer *gatherer; /* NULL until the first app runs: it is large */
+	uint64_t alert_ns;	   /* of the last one that was made for an alert */
 	size_t count;
 	struct entry *entry[APPS_MAX];
 	size_t observers;
@@ -196,7 +198,7 @@ const struct diagnosis *diagnoses_find(
 	}
 	/* a turn is longer when more apps run than it has seconds */
 	uint64_t turn_ns = diagnoses->count > DIAGNOSES_EVERY_S
-				   ? (uint64_t)diagnoses->count * 1000000000u
+				   ? diagnoses->count * SECOND_NS
 				   : EVERY_NS;
 	return now_ns < entry->made_ns + 3 * turn_ns ? &entry->latest : NULL;
 }
@@ -206,24 +208,6 @@ const char *diagnoses_summary(
 {
 	const struct diagnosis *diagnosis = diagnoses_find(diagnoses, app, now_ns);
 	return diagnosis && diagnosis->state == DIAGNOSIS_FINDINGS ? diagnosis->summary : NULL;
-}
-
-const char *diagnoses_of_metric(
-	const struct diagnoses *diagnoses, const char *metric, uint64_t now_ns)
-{
-	static const char *const groups[] = {"frame/", "stage/", "process/", "app/"};
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		if (text_starts_with(metric, groups[i])) {
-			char name[PROTO_NAME_SIZE];
-			const char *begin = metric + strlen(groups[i]);
-			snprintf(name, sizeof(name), "%.*s", (int)strcspn(begin, "/"), begin);
-			const struct app *app = apps_find(diagnoses->core->apps, name);
-			return app && app->processes > 0
-				       ? diagnoses_summary(diagnoses, app, now_ns)
-				       : NULL;
-		}
-	}
-	return NULL;
 }
 
 const struct diagnosis *diagnoses_ask(struct diagnoses *diagnoses, const struct app *app,
@@ -238,6 +222,36 @@ const struct diagnosis *diagnoses_ask(struct diagnoses *diagnoses, const struct 
 	}
 	*facts = &entry->facts;
 	return &entry->latest;
+}
+
+/* The running app whose name is the second segment; NULL: none. */
+static const struct app *app_of_metric(const struct diagnoses *diagnoses, const char *metric)
+{
+	static const char *const groups[] = {"frame/", "stage/", "process/", "app/"};
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (text_starts_with(metric, groups[i])) {
+			char name[PROTO_NAME_SIZE];
+			const char *begin = metric + strlen(groups[i]);
+			snprintf(name, sizeof(name), "%.*s", (int)strcspn(begin, "/"), begin);
+			const struct app *app = apps_find(diagnoses->core->apps, name);
+			return app && app->processes > 0 ? app : NULL;
+		}
+	}
+	return NULL;
+}
+
+const char *diagnoses_of_metric(
+	struct diagnoses *diagnoses, const char *metric, uint64_t now_ns)
+{
+	const struct app *app = app_of_metric(diagnoses, metric);
+	if (!app) {
+		return NULL;
+	}
+	if (now_ns >= diagnoses->alert_ns + SECOND_NS) {
+		diagnoses->alert_ns = now_ns;
+		make(diagnoses, app, now_ns);
+	}
+	return diagnoses_summary(diagnoses, app, now_ns);
 }
 
 const struct diagnosis *diagnoses_published(
