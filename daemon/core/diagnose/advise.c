@@ -46,8 +46,8 @@ static bool is_throttled_by_heat(const struct facts *facts, const struct diagnos
 			       now_of(facts, FACT_THROTTLED) > 0));
 }
 
-static void add_bottlenecks(const struct facts *facts, const struct diagnosis *diagnosis,
-	struct improvements *ret)
+static void add_bottlenecks(
+	const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret)
 {
 	for (size_t i = 0; i < COUNT(bottlenecks); i++) {
 		if (now_of(facts, bottlenecks[i].metric) > bottlenecks[i].above) {
@@ -63,7 +63,7 @@ static void add_bottlenecks(const struct facts *facts, const struct diagnosis *d
  * the role decides. Gains are rules of thumb. */
 static const struct {
 	const char *what;
-	const char *words; /* in the name or the category; NULL = any */
+	const char *words;    /* in the name or the category; NULL = any */
 	enum stage_role role; /* ROLES = any */
 	double above;	      /* percent of the time in stages */
 	double gain_low, gain_high;
@@ -129,7 +129,9 @@ static void add_opportunity(
 {
 	double percent = 100 * stage->share, category = category_percent(facts, stage);
 	*ret = (struct opportunity){.stage = stage,
-		.priority = percent > 20 ? "HIGH" : percent >= 5 ? "MEDIUM" : "LOW",
+		.priority = percent > 20   ? "HIGH"
+			    : percent >= 5 ? "MEDIUM"
+					   : "LOW",
 		.share_percent = percent,
 		.category_percent = category,
 		.gain_low = NAN,
@@ -266,8 +268,9 @@ static void add_notes(const struct facts *facts, struct improvements *ret)
 			facts->event_rate);
 	}
 	if (others > BUSY_OTHERS * (double)facts->cpus) {
-		recommend(ret, "stop other programs while measuring: %s (pid %d) uses %.0f %% of a "
-			       "processor",
+		recommend(ret,
+			"stop other programs while measuring: %s (pid %d) uses %.0f %% of a "
+			"processor",
 			facts->process[0].name, (int)facts->process[0].pid,
 			facts->process[0].cpu_percent);
 	}
@@ -287,8 +290,7 @@ const char *diagnosis_state_name(enum diagnosis_state state)
 	return names[state];
 }
 
-void advise(
-	const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret)
+void advise(const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	if (diagnosis->state != DIAGNOSIS_TOO_FEW) {

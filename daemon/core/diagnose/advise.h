@@ -19,12 +19,12 @@ enum {
 /* A stage by its share of the time of a frame. */
 struct opportunity {
 	const struct fact_stage *stage;
-	const char *priority;	   /* "HIGH", "MEDIUM", "LOW" */
-	const char *advice;	   /* static; NULL: no rule holds */
-	double share_percent;	   /* of the time in stages */
-	double category_percent;   /* of its category's; NAN: it has none */
+	const char *priority;	    /* "HIGH", "MEDIUM", "LOW" */
+	const char *advice;	    /* static; NULL: no rule holds */
+	double share_percent;	    /* of the time in stages */
+	double category_percent;    /* of its category's; NAN: it has none */
 	double gain_low, gain_high; /* percent of a frame; NAN: no rule of thumb */
-	char text[192];		   /* "" = no rule holds */
+	char text[192];		    /* "" = no rule holds */
 };
 
 struct trend {
@@ -45,5 +45,4 @@ struct improvements {
 /* "insufficient_data", "healthy", "findings". */
 const char *diagnosis_state_name(enum diagnosis_state state);
 
-void advise(
-	const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret);
+void advise(const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret);

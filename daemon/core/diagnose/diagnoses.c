@@ -25,7 +25,7 @@ struct entry {
 	bool published;
 	struct diagnosis latest, last_published;
 	struct diagnosis before; /* of the turn before; t_ns 0 = there was none */
-	struct facts facts; /* of the latest */
+	struct facts facts;	 /* of the latest */
 };
 
 struct diagnoses {
@@ -140,11 +140,10 @@ static struct entry *make(struct diagnoses *diagnoses, const struct app *app, ui
 /* Whether both are the same to those who read one line. */
 static bool is_same(const struct diagnosis *a, const struct diagnosis *b)
 {
-	return a->state == b->state &&
-	       (a->state != DIAGNOSIS_FINDINGS ||
-		       (a->finding[0].cause == b->finding[0].cause &&
-			       finding_confidence(&a->finding[0]) ==
-				       finding_confidence(&b->finding[0])));
+	return a->state == b->state && (a->state != DIAGNOSIS_FINDINGS ||
+					       (a->finding[0].cause == b->finding[0].cause &&
+						       finding_confidence(&a->finding[0]) ==
+							       finding_confidence(&b->finding[0])));
 }
 
 static void publish(struct diagnoses *diagnoses, struct entry *entry)
@@ -197,9 +196,8 @@ const struct diagnosis *diagnoses_find(
 		return NULL;
 	}
 	/* a turn is longer when more apps run than it has seconds */
-	uint64_t turn_ns = diagnoses->count > DIAGNOSES_EVERY_S
-				   ? diagnoses->count * SECOND_NS
-				   : EVERY_NS;
+	uint64_t turn_ns =
+		diagnoses->count > DIAGNOSES_EVERY_S ? diagnoses->count * SECOND_NS : EVERY_NS;
 	return now_ns < entry->made_ns + 3 * turn_ns ? &entry->latest : NULL;
 }
 
@@ -240,8 +238,7 @@ static const struct app *app_of_metric(const struct diagnoses *diagnoses, const 
 	return NULL;
 }
 
-const char *diagnoses_of_metric(
-	struct diagnoses *diagnoses, const char *metric, uint64_t now_ns)
+const char *diagnoses_of_metric(struct diagnoses *diagnoses, const char *metric, uint64_t now_ns)
 {
 	const struct app *app = app_of_metric(diagnoses, metric);
 	if (!app) {

@@ -40,8 +40,7 @@ const char *diagnoses_summary(
 
 /* The same of the app that a metric is of: "frame/cam/fps" is of cam. Made now for one such app a
  * second at most: an alert may fire between two turns. */
-const char *diagnoses_of_metric(
-	struct diagnoses *diagnoses, const char *metric, uint64_t now_ns);
+const char *diagnoses_of_metric(struct diagnoses *diagnoses, const char *metric, uint64_t now_ns);
 
 /* The latest with its facts, made now if it is older than max_age_ns. NULL: no memory. */
 const struct diagnosis *diagnoses_ask(struct diagnoses *diagnoses, const struct app *app,

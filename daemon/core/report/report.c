@@ -217,8 +217,7 @@ int app_report_write(
 		{"By compute unit", report_units}, {"Most time in", report_top},
 		{"Deadlines", report_deadlines}, {NULL, report_slow_frames},
 		{"Energy in the last interval (estimate: " APP_ENERGY_ORIGIN ")", report_energy},
-		{"Keep in mind", report_hygiene},
-		{NULL, report_diagnosis}};
+		{"Keep in mind", report_hygiene}, {NULL, report_diagnosis}};
 	size_t window = app->frames ? 2 * app->frames->window : 2;
 	struct report report = {.text = text,
 		.size = size,

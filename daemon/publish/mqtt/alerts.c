@@ -30,8 +30,7 @@ int mqtt_put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload
 	return r;
 }
 
-void mqtt_put_retained(
-	struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length)
+void mqtt_put_retained(struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length)
 {
 	struct outbox_entry entry = {.class = OUTBOX_ALERT,
 		.qos = 1,

@@ -54,8 +54,7 @@ int mqtt_clear_retained(struct mqtt *mqtt, const char *topic);
 void mqtt_on_transition(void *ctx, const struct alert_transition *transition);
 
 /* Publishes a retained state; the broker must forget it one day. */
-void mqtt_put_retained(
-	struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length);
+void mqtt_put_retained(struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length);
 
 /* diagnosis.c: registers and unregisters the observer; publishes all within mqtt_publish_retained.
  */

@@ -277,8 +277,8 @@ char *payload_alert_event(
 	return payload_finish(&json, length);
 }
 
-char *payload_diagnosis(const struct core *core, const char *app,
-	const struct diagnosis *diagnosis, size_t *length)
+char *payload_diagnosis(
+	const struct core *core, const char *app, const struct diagnosis *diagnosis, size_t *length)
 {
 	struct json json = begin("edgeprof.diagnosis/1", core, diagnosis->t_ns);
 	json_string(&json, "app", app);

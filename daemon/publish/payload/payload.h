@@ -65,8 +65,8 @@ char *payload_alert_event(
 	const struct core *core, const struct alert_transition *transition, size_t *length);
 
 /* A diagnosis with its first finding; its time is when it was made. */
-char *payload_diagnosis(const struct core *core, const char *app,
-	const struct diagnosis *diagnosis, size_t *length);
+char *payload_diagnosis(const struct core *core, const char *app, const struct diagnosis *diagnosis,
+	size_t *length);
 
 /* A finished recording; its time is that of the trigger. */
 char *payload_recording(const struct core *core, const struct recording *recording, size_t *length);

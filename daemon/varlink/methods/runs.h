@@ -24,7 +24,8 @@ struct run_choice {
 /* How statistics are asked for, by the parameters span, percentile_method and throttle, the call's
  * second to fourth; without span all runs together are asked for their lifetime. NULL, or the name
  * of the invalid parameter. */
-const char *window_span_choose(const struct api_call *call, bool all_runs, struct window_query *ret);
+const char *window_span_choose(
+	const struct api_call *call, bool all_runs, struct window_query *ret);
 /* The fields span, exact, percentile_method, throttle, and reason (NULL = none). */
 void span_fields(struct json *out, struct window_query query, bool exact, const char *reason);
 

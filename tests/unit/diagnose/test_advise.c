@@ -101,8 +101,7 @@ START_TEST(throttling_by_heat_wants_hardware_evidence)
 	ck_assert(is_bottleneck("thermal_throttling"));
 	setup();
 	diagnosis.findings = 1;
-	diagnosis.finding[0] =
-		(struct finding){.cause = CAUSE_THERMAL_THROTTLING, .score = 0.9};
+	diagnosis.finding[0] = (struct finding){.cause = CAUSE_THERMAL_THROTTLING, .score = 0.9};
 	judge();
 	ck_assert(is_bottleneck("thermal_throttling"));
 }

@@ -48,17 +48,13 @@ static void setup(void)
 {
 	hot = false;
 	memset(&seen, 0, sizeof(seen));
-	simulation = simulation_open(
-		&(struct simulation_options){.model = {.camera_fps = 15,
-						     .stages = 2,
-						     .stage = {{.name = "capture",
-								       .mean_ms = 4,
-								       .sigma_ms = 0.3},
-							     {.name = "infer",
-								     .mean_ms = 40,
-								     .sigma_ms = 1}}},
-			.change = heats,
-			.sense = sensors});
+	simulation = simulation_open(&(struct simulation_options){
+		.model = {.camera_fps = 15,
+			.stages = 2,
+			.stage = {{.name = "capture", .mean_ms = 4, .sigma_ms = 0.3},
+				{.name = "infer", .mean_ms = 40, .sigma_ms = 1}}},
+		.change = heats,
+		.sense = sensors});
 	ck_assert_int_eq(diagnoses_create(&simulation->core, &diagnoses), 0);
 	simulation->core.diagnoses = diagnoses;
 	ck_assert_int_eq(diagnoses_observe(diagnoses, on_change, &seen), 0);
@@ -119,8 +115,8 @@ START_TEST(a_change_is_published_when_it_was_the_same_twice)
 	ck_assert_uint_ge(seen.calls, 2);
 	ck_assert_int_eq(seen.state, DIAGNOSIS_FINDINGS);
 	ck_assert_str_eq(summary(), latest()->summary);
-	ck_assert_int_eq(
-		diagnoses_published(diagnoses, 0, &app)->finding[0].cause, CAUSE_THERMAL_THROTTLING);
+	ck_assert_int_eq(diagnoses_published(diagnoses, 0, &app)->finding[0].cause,
+		CAUSE_THERMAL_THROTTLING);
 	ck_assert_str_eq(app, SIMULATION_APP);
 	ck_assert_ptr_null(diagnoses_published(diagnoses, 1, &app));
 }

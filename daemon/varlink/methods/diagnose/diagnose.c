@@ -144,9 +144,8 @@ static bool next_diagnosis(struct list_cursor *cursor, struct json *out)
 	}
 	cursor->first++;
 	if (one || app->processes > 0) {
-		const struct diagnosis *diagnosis =
-			diagnoses_ask(cursor->core->diagnoses, app, cursor->now_ns,
-				one ? ONE_MAX_AGE_NS : ALL_MAX_AGE_NS, &facts);
+		const struct diagnosis *diagnosis = diagnoses_ask(cursor->core->diagnoses, app,
+			cursor->now_ns, one ? ONE_MAX_AGE_NS : ALL_MAX_AGE_NS, &facts);
 		if (diagnosis) {
 			diagnosis_item(out, cursor->core, diagnosis, facts);
 		}

@@ -17,8 +17,8 @@
 
 enum { SERIES = 24, POINTS = 128 };
 
-#define AROUND_NS UINT64_C(60000000000)	    /* of a time that is asked for */
-#define SENSORS_NS UINT64_C(20000000000)    /* before and after the frame */
+#define AROUND_NS UINT64_C(60000000000)	 /* of a time that is asked for */
+#define SENSORS_NS UINT64_C(20000000000) /* before and after the frame */
 
 struct explain_work {
 	struct past_frames past;
@@ -124,8 +124,7 @@ static enum api_result explain(
 	}
 	read_sensors(work, call->core, &past->frame[index]);
 	explain_frame(past, index, work->series, work->count, &work->explanation);
-	explanation_fields(
-		call->out, call->core, app, &past->frame[index], &work->explanation);
+	explanation_fields(call->out, call->core, app, &past->frame[index], &work->explanation);
 	return API_LAST;
 }
 
@@ -142,8 +141,7 @@ enum api_result method_explain(struct api_call *call)
 	if (!work) {
 		return reply_limit(call->out, "memory", 0);
 	}
-	enum api_result result =
-		explain(call, apps_find(call->core->apps, cursor.pattern), work);
+	enum api_result result = explain(call, apps_find(call->core->apps, cursor.pattern), work);
 	free(work);
 	return result;
 }

@@ -46,7 +46,7 @@ struct zone {
 	struct forecast_point point[FORECAST_POINTS];
 };
 
-/* The newest that fit, of steps of so many seconds. */
+/* The newest that fit, one each step_s. */
 static void read_points(
 	struct zone *zone, struct history *history, uint64_t now_ns, uint64_t step_s)
 {
@@ -89,8 +89,7 @@ static void find_trip(struct zone *zone, const struct core *core)
 	}
 }
 
-static void put_verdict(
-	struct json *out, const struct zone *zone, const struct forecast *forecast)
+static void put_verdict(struct json *out, const struct zone *zone, const struct forecast *forecast)
 {
 	char buffer[192];
 	struct text text = TEXT_IN(buffer);
@@ -107,8 +106,8 @@ static void put_verdict(
 		text_add(&text, forecast->state == FORECAST_STEADY ? " at" : " towards");
 		text_add(&text, " %.1f °C", forecast->steady_celsius);
 		if (zone->trip > forecast->steady_celsius) {
-			text_add(&text, ", %.1f °C below %s",
-				zone->trip - forecast->steady_celsius, zone->trip_text);
+			text_add(&text, ", %.1f °C below %s", zone->trip - forecast->steady_celsius,
+				zone->trip_text);
 		}
 	}
 	json_string(out, "verdict", buffer);
@@ -152,7 +151,8 @@ static bool next_zone(struct list_cursor *cursor, struct json *out)
 	find_trip(&zone, core);
 	/* what began a moment ago is read finely */
 	read_points(&zone, core->history, cursor->now_ns, COARSE_S);
-	for (uint64_t step_s = 2; step_s > 0 && zone.count < FORECAST_POINTS / step_s / 3; step_s--) {
+	for (uint64_t step_s = 2; step_s > 0 && zone.count < FORECAST_POINTS / step_s / 3;
+		step_s--) {
 		read_points(&zone, core->history, cursor->now_ns, step_s);
 	}
 	zone_item(out, &zone);
@@ -229,8 +229,7 @@ static void put_plans(struct json *out, const struct list_cursor *cursor, const 
 		input.fps = isnan(input.fps) ? 1000 / own_ms : input.fps;
 		input.deadline_ms =
 			isnan(input.deadline_ms) ? facts->deadline_ms : input.deadline_ms;
-		input.deadline_ms =
-			isnan(input.deadline_ms) ? 1000 / input.fps : input.deadline_ms;
+		input.deadline_ms = isnan(input.deadline_ms) ? 1000 / input.fps : input.deadline_ms;
 		past_frames_read(app, app->since_ns, cursor->now_ns, &work->past);
 		input.frames = fill_durations(&work->past, facts, work->ms, &input.stages);
 		input.ms = work->ms;
