@@ -37,8 +37,8 @@ def refused(daemon, method, **parameters):
 class Camera:
     """Frames at 30 a second, as they come, of the stages preprocess and infer."""
 
-    def __init__(self, script, infer_ms=20):
-        self.script, self.infer_ms, self.slow_ms = script, infer_ms, 0
+    def __init__(self, script, infer_ms=20, slow_ms=0):
+        self.script, self.infer_ms, self.slow_ms = script, infer_ms, slow_ms  # of frame 40
         self.number = 0
         self.due = time.monotonic_ns() + 33 * MS
         self.done = threading.Event()
@@ -46,7 +46,7 @@ class Camera:
 
     def frames(self, until_ns):
         while self.due < until_ns:
-            infer = self.infer_ms + (self.slow_ms if self.number == 100 else 0)
+            infer = self.infer_ms + (self.slow_ms if self.number == 40 else 0)
             start = self.due - (5 + infer) * MS
             yield f"0 complete {start + 5 * MS} preprocess {5 * MS} {self.number}"
             yield f"0 complete {self.due} infer {infer * MS} {self.number}"
@@ -81,7 +81,7 @@ def test_one_app_is_diagnosed_now():
             with Camera(script):
                 found = until("it is healthy", lambda: (lambda d: d if d["status"] == "healthy" else None)(
                     diagnosis(daemon)), pause=0.2)
-                until("100 frames", lambda: diagnosis(daemon)["frames"] > 100, pause=0.2)
+                until("60 frames", lambda: diagnosis(daemon)["frames"] > 60, pause=0.2)
             assert all(f["confidence"] == "low" for f in found["findings"]), found
             first = found["optimization_opportunities"][0]
             assert (first["stage"], first["priority"], first["gain_low_percent"]) == ("infer", "HIGH", 15), first
@@ -96,6 +96,27 @@ def test_one_app_is_diagnosed_now():
             zone = ask(daemon, "Forecast")["temperatures"]
             assert [z["metric"] for z in zone] == ["temperature/cpu-thermal"], zone
             assert zone[0]["trip_celsius"] == 85 and zone[0]["celsius"] == 50, zone
+
+
+def test_a_slow_frame_is_explained():
+    with tempfile.TemporaryDirectory() as scratch:
+        with Daemon(SLOW, root=board(scratch)[0]) as daemon, Script(daemon) as script:
+            assert refused(daemon, "Explain", app="nobody") == "NotFound"
+            assert refused(daemon, "Explain", app="cam") == "NotFound"
+            with Camera(script, slow_ms=70) as camera:
+                until("70 frames", lambda: camera.number > 70)
+            worst = until("the frame is there", lambda: (lambda e: e if e.get("frame") == 40 else None)(
+                ask(daemon, "Explain", app="cam")))
+            assert abs(worst["took_ms"] - 95) < 1 and abs(worst["usual_ms"] - 25) < 1, worst
+            first = worst["differences"][0]
+            assert "infer" in first["what"] and abs(first["explained_ms"] - 70) < 1, worst
+            assert "infer" in worst["summary"] and "40" in worst["summary"], worst
+            middle = (worst["start_us"] + worst["end_us"]) // 2
+            assert ask(daemon, "Explain", app="cam", time_us=middle)["frame"] == 40
+            usual = ask(daemon, "Explain", app="cam", frame=50)
+            assert usual["frame"] == 50 and "not slow" in usual["summary"], usual
+            assert refused(daemon, "Explain", app="cam", frame=10**6) == "NotFound"
+            assert refused(daemon, "Explain", app="cam", frame=50, time_us=middle) == "InvalidParameter"
 
 
 def daemon_stream(daemon, method):
