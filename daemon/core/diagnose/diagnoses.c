@@ -23,6 +23,7 @@ struct entry {
 	uint64_t known_ns, run;
 	uint64_t made_ns; /* 0 = not yet */
 	bool published;
+	bool confirmed; /* the latest is as the one before */
 	struct diagnosis latest, last_published;
 	struct diagnosis before; /* of the turn before; t_ns 0 = there was none */
 	struct facts facts;	 /* of the latest */
@@ -148,8 +149,9 @@ static bool is_same(const struct diagnosis *a, const struct diagnosis *b)
 
 static void publish(struct diagnoses *diagnoses, struct entry *entry)
 {
-	bool twice = entry->before.t_ns > 0 && is_same(&entry->latest, &entry->before);
-	if (twice && !(entry->published && is_same(&entry->latest, &entry->last_published))) {
+	entry->confirmed = entry->before.t_ns > 0 && is_same(&entry->latest, &entry->before);
+	if (entry->confirmed &&
+		!(entry->published && is_same(&entry->latest, &entry->last_published))) {
 		entry->published = true;
 		entry->last_published = entry->latest;
 		notify(diagnoses, entry, &entry->last_published);
@@ -176,7 +178,8 @@ void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns)
 	for (size_t i = 0; (app = apps_at(diagnoses->core->apps, i)); i++) {
 		const struct entry *entry = app->processes > 0 ? find(diagnoses, app) : NULL;
 		bool met = entry && entry->before.t_ns > 0;
-		uint64_t turn_ns = met ? entry->before.t_ns + EVERY_NS : 0;
+		uint64_t every_ns = met && !entry->confirmed ? EVERY_NS / 2 : EVERY_NS;
+		uint64_t turn_ns = met ? entry->before.t_ns + every_ns : 0;
 		if (app->processes > 0 && turn_ns <= now_ns && (!due || turn_ns < due_ns)) {
 			due = app;
 			due_ns = turn_ns;

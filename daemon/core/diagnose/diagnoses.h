@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * diagnoses.h: keeps the latest diagnosis of every app that runs, made in turns: one app a second
- * at most, each every DIAGNOSES_EVERY_S, so that status, alerts and MQTT have it without asking.
- * What is published is what was the same twice in a row: state, and cause and confidence of the
- * first finding. Observers get it when that changes. Memory is allocated per app, when it is first
- * diagnosed; that of an app that is gone is used again.
+ * at most, each every DIAGNOSES_EVERY_S, or half of it after a change, so that status, alerts and
+ * MQTT have it without asking. What is published is what was the same twice in a row: state, and
+ * cause and confidence of the first finding. Observers get it when that changes. Memory is
+ * allocated per app, when it is first diagnosed; that of an app that is gone is used again.
  */
 #pragma once
 
