@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * diagnose.c: answers Diagnose: one app freshly, all that run from what is kept of them. Gathering
- * the facts of one takes about a millisecond, so each is a slice of its own.
+ * the facts of one takes about two milliseconds, so each is a slice of its own.
  */
 #include <math.h>
 
@@ -14,7 +14,8 @@
 #include "daemon/varlink/methods/rows.h"
 
 #define ONE_MAX_AGE_NS UINT64_C(1000000000)
-#define ALL_MAX_AGE_NS (UINT64_C(1000000000) * (DIAGNOSES_EVERY_S + 1))
+/* The longest turn: of as many apps as there can be. */
+#define ALL_MAX_AGE_NS (ONE_MAX_AGE_NS * (APPS_MAX + DIAGNOSES_EVERY_S))
 
 static void finding_item(struct json *out, const struct finding *finding)
 {
