@@ -71,16 +71,24 @@ static void add_line(const struct ctl *ctl, struct table *table, const cJSON *ob
 void listing_lines(const struct ctl *ctl, struct table *table, const cJSON *object,
 	const struct line *lines, size_t count)
 {
-	for (; count > 0; count--, lines++) {
+	for (size_t group; count > 0; count -= group, lines += group) {
 		char array[64];
+		group = 1;
 		if (sscanf(lines->name, "{*%63[a-z_]}", array) != 1) {
 			add_line(ctl, table, object, lines->name, lines->values);
 			continue;
 		}
-		const char *name = strchr(lines->name, '}') + 1;
-		for (const cJSON *row = json_first(object, array); row; row = row->next) {
-			add_line(ctl, table, row, name, lines->values);
-			name = strchr(name, '{') ? name : "";
+		size_t skip = strcspn(lines->name, "}") + 1;
+		while (group < count && strncmp(lines[group].name, lines->name, skip) == 0) {
+			group++;
+		}
+		const cJSON *first = json_first(object, array);
+		for (const cJSON *row = first; row; row = row->next) {
+			for (size_t i = 0; i < group; i++) {
+				const char *name = lines[i].name + skip;
+				bool shown = row == first || group > 1 || strchr(name, '{');
+				add_line(ctl, table, row, shown ? name : "", lines[i].values);
+			}
 		}
 	}
 }

@@ -43,7 +43,8 @@ void listing_show(struct ctl *ctl, const cJSON *reply, const char *array,
 /* A line of a table about one object: templates of the first column and of the others, which are
  * delimited by tabs. A line whose second column is empty is skipped; one without others is a
  * heading, unless it is empty. "{*array}" in front of the first makes it a line about each item of
- * the array; only the first one then shows a name that is always the same. */
+ * the array; only the first one then shows a name that is always the same. Lines about the same
+ * array that follow one another are shown item by item, all with their names. */
 struct line {
 	const char *name, *values;
 };

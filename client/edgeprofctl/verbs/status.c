@@ -27,6 +27,7 @@ static const struct line status_lines[] = {
 	{"{*apps}  {name}",
 		"{~:state}{state}[, {fps:fps}|, last {last_fps:fps} {idle_ms:ago}], {stages:0} "
 		"stages[; {last_words}]"},
+	{"{*apps}", "{~warn}{diagnosis}"},
 	{"Alerts", "[{!alerts}{~good}none]"},
 	{"{*alerts}Alerts",
 		"[{?state=firing}{~:severity}[{severity}]|{~warn}pending]: [{text}|{rule}]"},
