@@ -144,14 +144,23 @@ static void draw_line(const struct view *view, struct box box, const cJSON *app)
 		known ? sizeof(parts) / sizeof(parts[0]) : sizeof(idle) / sizeof(idle[0]), app);
 }
 
-/* APP_LINES for each app, less at the end of the box. */
+int apps_lines(const struct view *view)
+{
+	const cJSON *app = model_first(view->model, PART_APPS);
+	while (app && !json_text(app, "diagnosis")) {
+		app = app->next;
+	}
+	return APP_LINES + (app != NULL);
+}
+
+/* As many lines for each app, less at the end of the box. */
 void draw_apps(struct view *view, struct box box, struct cursor *cursor)
 {
 	const cJSON *rows[VIEW_ROWS];
 	struct cursor still = {0}, *at = cursor ? cursor : &still;
 	int sort = view->cursors[TAB_APPS].sort;
 	int count = (int)view_rows(view, PART_APPS, app_sorts, sort, rows);
-	int fit = (box.height + APP_LINES - 1) / APP_LINES;
+	int lines = apps_lines(view), fit = (box.height + lines - 1) / lines;
 	cursor_fit(at, count, fit);
 	if (count == 0) {
 		canvas_text(&view->canvas, box.y, box.x, box.width, TONE_DIM,
@@ -160,13 +169,18 @@ void draw_apps(struct view *view, struct box box, struct cursor *cursor)
 	}
 	for (int i = 0; i < fit && at->offset + i < count; i++) {
 		const cJSON *app = rows[at->offset + i];
-		int y = box.y + i * APP_LINES, left = box.y + box.height - y;
+		int y = box.y + i * lines, left = box.y + box.height - y;
+		int next = json_text(app, "diagnosis") ? 2 : 1;
 		struct box line = {y, box.x, 1, box.width};
 		struct frame_bar bar;
 		make_bar(app, &bar);
 		draw_line(view, line, app);
 		if (left > 1) {
-			line = (struct box){y + 1, box.x + 2, left - 1, box.width - 2};
+			canvas_template(&view->canvas, y + 1, box.x + 2, box.width - 2,
+				"{~warn}{diagnosis}", app);
+		}
+		if (left > next) {
+			line = (struct box){y + next, box.x + 2, left - next, box.width - 2};
 			draw_bar(view, line, &bar);
 		}
 		if (cursor && at->offset + i == at->selected) {

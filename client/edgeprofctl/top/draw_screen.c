@@ -91,7 +91,7 @@ static void draw_overview(struct view *view, struct box area)
 	int alerts = count_rows(model, PART_ALERTS), apps = count_rows(model, PART_APPS);
 	struct layout layout;
 	struct wants wants = {.tiles = tiles_count(view),
-		.lines = {sensors_count(view), apps > 0 ? APP_LINES * apps : 1,
+		.lines = {sensors_count(view), apps > 0 ? apps_lines(view) * apps : 1,
 			count_rows(model, PART_PROCESSES) + 1, alerts > 0 ? alerts + 1 : 1,
 			count_rows(model, PART_EVENTS) + 1}};
 	if (area.width < 100 && alerts == 0) {

@@ -63,4 +63,6 @@ void draw_app_tab(struct view *view, struct box box);
 void draw_list(struct view *view, struct box box, enum part part, struct cursor *cursor);
 /* All between header and status line. */
 void draw_tab(struct view *view, struct box area);
-enum { APP_LINES = 3 }; /* of an app */
+enum { APP_LINES = 3 };
+/* Of each app: one more where any has a diagnosis. */
+int apps_lines(const struct view *view);
