@@ -189,6 +189,16 @@ cJSON *report_profile(const struct data *data)
 	return profile;
 }
 
+/* Of an app that runs: what slows it down now. */
+static const char *diagnosis_of(const struct data *data)
+{
+	const cJSON *app = data->name[0] == '\0' ? json_first(data->device, "apps") : NULL;
+	while (app && strcmp(json_word(app, "name"), data->app) != 0) {
+		app = app->next;
+	}
+	return json_word(app, "diagnosis");
+}
+
 cJSON *report_tree(const struct data *data)
 {
 	cJSON *tree = cJSON_CreateObject();
@@ -200,6 +210,7 @@ cJSON *report_tree(const struct data *data)
 		json_add_number(session, "elapsed_s", data->span_s);
 	}
 	cJSON_AddItemToObject(tree, "session", session);
+	report_add_word(tree, "diagnosis", diagnosis_of(data));
 	add_environment(tree, data);
 	cJSON_AddItemToObject(tree, "summary", report_summary(data, 1e9));
 	report_add_frames(tree, data);

@@ -19,6 +19,7 @@ static const struct line lines[] = {
 	{"When", "{session.started_us:time}[, {session.elapsed_s:s}]"},
 	{"Model", "[{summary.model}[, input {summary.input_size}]]"},
 	{"Tags", "[{*session.tags,, }{name}={value}{/}]"},
+	{"Diagnosis", "{diagnosis}"},
 	{"Frames", "{summary.frames_profiled:count}"
 		   "[{?frames.warmup_skipped}, {frames.warmup_skipped:0} of warm-up skipped]"},
 	{"Rate", "[{?frames.fps}{frames.fps:1} fps[, {frames.fps_1s_min:0} to "

@@ -304,3 +304,29 @@ START_TEST(a_report_is_inside_outside_or_better)
 	}
 }
 END_TEST
+
+START_TEST(a_live_report_has_the_diagnosis_of_its_app)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	data.device = cJSON_Parse("{\"apps\":[3,{\"name\":\"mic\",\"diagnosis\":\"no\"},"
+				  "{\"name\":\"cam\",\"diagnosis\":\"infer 82 % of <b>\"}]}");
+	cJSON *tree = report_tree(&data);
+	ck_assert_str_eq(json_word(tree, "diagnosis"), "infer 82 % of <b>");
+	report_markdown(&data, tree, out);
+	cJSON_Delete(tree);
+	tree = report_tree(&data);
+	report_html(&data, tree, out);
+	fclose(out);
+	ck_assert_ptr_nonnull(strstr(text, "- Diagnosis: infer 82 % of \\<b\\>\n"));
+	ck_assert_ptr_nonnull(strstr(text, "<dt>Diagnosis</dt><dd>infer 82 % of &lt;b&gt;</dd>\n"));
+	cJSON_Delete(tree);
+	free(text);
+	snprintf(data.name, sizeof(data.name), "a recording");
+	tree = report_tree(&data);
+	ck_assert_ptr_null(json_get(tree, "diagnosis"));
+	cJSON_Delete(tree);
+	cJSON_Delete(data.device);
+}
+END_TEST
