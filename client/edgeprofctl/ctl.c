@@ -83,6 +83,7 @@ static const struct {
 		"there is no {what} '{name}'"
 		"[{?what=metric}; 'edgeprofctl sensors --all' lists them|"
 		"{?what=app}; 'edgeprofctl apps' lists them|"
+		"{?what=frame}; 'edgeprofctl frames APP --recent' lists them|"
 		"{?what=source}; 'edgeprofctl source list' lists them|"
 		"{?what=recording}; 'edgeprofctl record list' lists them|"
 		"{?what=session}; 'edgeprofctl session list' lists them|"

@@ -70,7 +70,7 @@ struct options {
 	const char *watch, *unwatch, *host, *config, *key;
 	const char *error, *input, *model, *warmup, *target;
 	struct option_list tags; /* "name=value" */
-	double interval_ms, step_ms, span_ms;
+	double interval_ms, step_ms, span_ms, deadline_ms, fps;
 	long lines, recent, count, port, max_points, frames;
 	bool detach, all, wide, tree, slow, follow, threads, remove, publish, csv, plot, table,
 		boots, card, plain;

@@ -22,6 +22,7 @@ COMPLETION = SOURCE / "client" / "edgeprofctl" / "completion"
 # Words for what a synopsis asks for; verbs that read stdin, write for programs, or never end are not for people's eyes.
 WORDS = {"history": [["temperature/**"], ["temperature/**", "--plot"], ["temperature/**", "--table"], ["--around", "1s"]],
          "frames": [[], ["cam"], ["cam", "--recent", "5"], ["cam", "--slow"]], "report": [["cam"]],
+         "diagnose": [[], ["cam", "--all"]], "why": [["cam"]], "forecast": [[], ["cam"]],
          "stages": [[], ["cam", "--tree"], ["cam", "--wide"], ["cam", "--by", "category"]], "alerts": [[], ["--all"], ["--recent"]],
          "ps": [[], ["--threads"]], "watch": [["--count", "1"]], "source": [["list"]], "record": [["list"]], "mark": [["here"]],
          "session": [["list"], ["show", "before"]], "compare": [["before", "after"]], "exec": [["true"]],
