@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forecast.h: forecasts a temperature: where it settles, and when it reaches a trip point if load
+ * and fan stay as they are. A wrong number is worse than none: what the data do not decide is
+ * FORECAST_UNKNOWN, with the reason.
+ *
+ * The points since the last change of load or fan are fitted by the step response of a board
+ * (thermal_fit.h). All time constants of a grid count, with the weight
+ *
+ *     exp(-(S - S_min) / (2 s² v)) n^(-terms / 2),    v = 1 + 2 sum of autocorrelations
+ *
+ * where S is the sum of squared residuals, s² their variance, v their variance inflation (initial
+ * positive sequence: Geyer, Statist. Sci. 7(4), 1992) and the last factor that of the Bayesian
+ * information criterion (Schwarz, Ann. Statist. 6(2), 1978). Given the time constants, T(t) is
+ * normal; so P(T(t) >= trip) is a mixture of normal probabilities, and its quantiles over t are
+ * the interval of the time to the trip.
+ */
+#pragma once
+
+#include <stddef.h>
+
+enum { FORECAST_POINTS = 512 };
+
+struct forecast_point {
+	double t_s, celsius;
+};
+
+enum forecast_state {
+	FORECAST_UNKNOWN,
+	FORECAST_STEADY,  /* and below the trip point */
+	FORECAST_REACHES, /* rises and reaches the trip point in to_trip_s */
+	FORECAST_SETTLES, /* rises, but settles below the trip point */
+	FORECAST_AT_TRIP, /* at or above it */
+	FORECAST_FALLS
+};
+
+enum forecast_soak { SOAK_UNKNOWN, SOAK_SAFE, SOAK_THROTTLES };
+
+/* What is not known is NAN. Intervals are of 95 %. */
+struct forecast {
+	enum forecast_state state;
+	const char *reason; /* of FORECAST_UNKNOWN, static; else NULL */
+	double now_celsius; /* without noise */
+	double steady_celsius, steady_low, steady_high;
+	double tau_s; /* the slow one */
+	double to_trip_s, to_trip_low_s, to_trip_high_s;
+	double rmse_celsius, r_squared;
+	double since_s; /* length of the time that the fit rests on: since the last change */
+	size_t points;	/* in it */
+	enum forecast_soak soak; /* what a soak test would show */
+	double soak_s; /* from now until 95 % of the rise from the coldest point; 0 = reached */
+};
+
+/* Points ascend by time; of more than FORECAST_POINTS the last ones count. Points that are not
+ * finite or not later than the one before are skipped. Without a trip point, trip is NAN. */
+void forecast_temperature(
+	const struct forecast_point *points, size_t count, double trip, struct forecast *ret);
