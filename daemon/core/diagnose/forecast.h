@@ -4,16 +4,11 @@
  * and fan stay as they are. A wrong number is worse than none: what the data do not decide is
  * FORECAST_UNKNOWN, with the reason.
  *
- * The points since the last change of load or fan are fitted by the step response of a board
- * (thermal_fit.h). All time constants of a grid count, with the weight
- *
- *     exp(-(S - S_min) / (2 s² v)) n^(-terms / 2),    v = 1 + 2 sum of autocorrelations
- *
- * where S is the sum of squared residuals, s² their variance, v their variance inflation (initial
- * positive sequence: Geyer, Statist. Sci. 7(4), 1992) and the last factor that of the Bayesian
- * information criterion (Schwarz, Ann. Statist. 6(2), 1978). Given the time constants, T(t) is
- * normal; so P(T(t) >= trip) is a mixture of normal probabilities, and its quantiles over t are
- * the interval of the time to the trip.
+ * The points since the last change of load or fan are fitted by the step response of a die on a
+ * heat sink, c0 + c1 exp(-t / slow) + c2 exp(-t / fast). For given time constants that is a
+ * regression (variable projection: Golub and Pereyra, SIAM J. Numer. Anal. 10(2), 1973); the time
+ * constants are a grid, weighed by likelihood. P(T(t) >= trip) is then a mixture of normal
+ * probabilities, and its quantiles over t are the time to the trip and its interval.
  */
 #pragma once
 
