@@ -8,6 +8,7 @@
 
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/diagnose/facts_processes.h"
 #include "daemon/core/diagnose/frame_facts.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/status/facts.h"
@@ -191,38 +192,6 @@ static void add_settings(
 			: 0;
 }
 
-/* "0-3,6" is 5. */
-static double processors_in(const char *list)
-{
-	unsigned long first, last = 0;
-	double count = 0;
-	while (*list) {
-		char *end;
-		first = last = strtoul(list, &end, 10);
-		if (*end == '-') {
-			last = strtoul(end + 1, &end, 10);
-		}
-		if (end == list || last < first || last > 4096) {
-			return NAN;
-		}
-		count += (double)(last - first + 1);
-		list = *end == ',' ? end + 1 : end;
-	}
-	return count > 0 ? count : (double)NAN;
-}
-
-static const struct process_row *row_of(const struct processes *processes, const struct app *app)
-{
-	for (size_t i = 0; processes && i < processes->rows; i++) {
-		for (size_t k = 0; k < app->processes; k++) {
-			if (processes->row[i].pid == app->process[k]->pid) {
-				return &processes->row[i];
-			}
-		}
-	}
-	return NULL;
-}
-
 /* A zone's passive trip, else the highest limit of the alerts on temperature. */
 static double critical_of(const struct core *core, const char *headroom)
 {
@@ -242,34 +211,11 @@ static double critical_of(const struct core *core, const char *headroom)
 	return limit;
 }
 
-static void add_machine(const struct core *core, const struct app *app, struct facts *facts)
+static void add_machine(const struct core *core, struct facts *facts)
 {
-	const struct process_row *row = row_of(core->processes, app);
 	facts->cpus = core->facts ? core->facts->cpus : 0;
 	facts->virtual_machine = core->facts && core->facts->virtual_machine;
-	if (core->modes) {
-		memcpy(facts->governor, core->modes->governor, sizeof(facts->governor));
-		memcpy(facts->power_mode, core->modes->power_mode_name, sizeof(facts->power_mode));
-	}
-	facts->frequency_limit = NAN;
 	facts->critical_celsius = critical_of(core, facts->metric[FACT_HEADROOM].path);
-	facts->quota_percent = facts->quota_throttled = facts->cpus_allowed = NAN;
-	if (row) {
-		facts->cpus_allowed = processors_in(row->cpus);
-		facts->quota_percent = row->extra.quota_percent;
-	}
-	if (row && row->scheduling_known) {
-		facts->nice = row->nice;
-		snprintf(facts->policy, sizeof(facts->policy), "%s",
-			process_policy_name(row->policy));
-	}
-}
-
-/* Another helper's table fills these in. */
-static void facts_add_processes(struct facts *facts)
-{
-	memset(facts->process, 0, sizeof(facts->process));
-	memset(&facts->largest, 0, sizeof(facts->largest));
 }
 
 void facts_gather(struct gatherer *gatherer, const struct core *core, const struct app *app,
@@ -304,6 +250,6 @@ void facts_gather(struct gatherer *gatherer, const struct core *core, const stru
 	series_read(core, "power/total", span, span->older, span->count, series);
 	facts_add_throttled(ret, span, past, series, gatherer->values);
 	series_gather(core, app->name, span, series, ret);
-	add_machine(core, app, ret);
-	facts_add_processes(ret);
+	add_machine(core, ret);
+	facts_add_processes(core, app, now_ns, ret);
 }
