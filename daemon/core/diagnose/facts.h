@@ -40,13 +40,12 @@ struct fact_stage {
 	char unit[PROTO_LABEL_SIZE], expected_unit[PROTO_LABEL_SIZE]; /* "" = none */
 	char category[PROTO_LABEL_SIZE];			      /* "" = none */
 	bool cpu_fallback;
-	struct fact ms;	       /* a frame: time in it / frames; without what is nested in it */
-	double share;	       /* of busy_ms.now, 0 … 1 */
-	double p50_ms, p99_ms; /* of its executions now */
-	double cpu_ratio;      /* its thread's CPU time / wall time, now; NAN: not measured */
-	double excess_ms;      /* a frame, now: time above twice its p50 (spikes) */
-	double wait_ms;	       /* pipelines: from the end of the stage before to its start */
-	double executions;     /* a frame, now */
+	struct fact ms;	  /* a frame: time in it / frames; without what is nested in it */
+	double share;	  /* of busy_ms.now, 0 … 1 */
+	double p99_ms;	  /* of a frame's time in it, now */
+	double cpu_ratio; /* CPU time / wall time of its last executions; NAN: not measured */
+	double excess_ms; /* a frame, now: time above twice its p50 (spikes) */
+	double wait_ms;	  /* pipelines: from the end of the stage before to its start */
 };
 
 /* Sensors and other metrics by path; X(NAME, "path", how). A path may have wildcards: the value is
@@ -75,9 +74,7 @@ struct fact_stage {
 	X(SWAP_USED, "swap/used", MAX)                             \
 	X(PRESSURE_CPU, "pressure/cpu/some", MAX)                  \
 	X(PRESSURE_MEMORY, "pressure/memory/some", MAX)            \
-	X(PRESSURE_MEMORY_FULL, "pressure/memory/full", MAX)       \
 	X(PRESSURE_IO, "pressure/io/some", MAX)                    \
-	X(PRESSURE_IO_FULL, "pressure/io/full", MAX)               \
 	X(POWER, "power/total", MAX)                               \
 	X(POWER_BUDGET, "budget/power", MAX)                       \
 	X(APP_CPU, "process/%s/cpu", MAX)                          \
@@ -148,11 +145,11 @@ struct facts {
 	double since_s;	  /* seconds ago at which frames became slower for good; NAN */
 
 	/* mean of a frame, as the library reports it; NAN: it does not */
-	struct fact run_delay_ms, involuntary, voluntary, major_faults, minor_faults;
+	struct fact run_delay_ms, major_faults;
 	/* slow frames of the span (above 1.5 × the median): how many of all, and a slow frame's
 	 * excess over the others, all in ms or counts of one frame */
-	double slow_share, slow_excess_ms, slow_run_delay_ms, slow_involuntary, slow_major_faults,
-		slow_minor_faults, slow_cpu_ms;
+	double slow_share, slow_excess_ms, slow_run_delay_ms, slow_major_faults, slow_minor_faults,
+		slow_cpu_ms;
 	double slow_period_frames; /* median distance of two; NAN below 4 */
 	double slow_regularity;	   /* interquartile range of the distance / median */
 	size_t slow_stages;	   /* stages that have at least a quarter of a slow frame's excess

@@ -1,244 +1,294 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame_facts.c: computes what single frames and executions were like. */
+/* frame_facts.c: measures frames, and folds measures of many of them into facts. */
 #include "daemon/core/diagnose/frame_facts.h"
 
-#include <string.h>
-
-#include "daemon/core/apps/apps.h"
-#include "daemon/core/frames/trace_buffer.h"
+#include "daemon/core/metrics/throttle.h"
 #include "proto/percentile.h"
 
 enum { KIND_MIN = 10, SLOW_MIN = 4 };
 
-static const double SLOW = 1.5; /* times the median */
+static const float SLOW = 1.5F; /* times the median */
 
-static void on_run(void *ctx, const struct past_run *run)
+/* How a measure becomes a fact; 0 … 100: the percentile of the frames now. */
+enum fold {
+	USUALLY = -1, /* now and usual */
+	EXCESS = -2   /* mean of slow frames over that of the others */
+};
+
+static const struct {
+	size_t at; /* in struct facts */
+	enum measure measure;
+	int fold;
+} rows[] = {
+#define ROW(field, measure, fold)                            \
+	{                                                    \
+		offsetof(struct facts, field), measure, fold \
+	}
+	ROW(frame_ms, FRAME_MS, USUALLY),
+	ROW(busy_ms, BUSY_MS, USUALLY),
+	ROW(latency_ms, LATENCY_MS, USUALLY),
+	ROW(miss_percent, MISSED, USUALLY),
+	ROW(run_delay_ms, RUN_DELAY_MS, USUALLY),
+	ROW(major_faults, MAJOR_FAULTS, USUALLY),
+	ROW(frame_p50_ms, FRAME_MS, 50),
+	ROW(frame_p95_ms, FRAME_MS, 95),
+	ROW(frame_p99_ms, FRAME_MS, 99),
+	ROW(latency_p50_ms, LATENCY_MS, 50),
+	ROW(latency_p95_ms, LATENCY_MS, 95),
+	ROW(busy_p5_ms, BUSY_MS, 5),
+	ROW(slow_excess_ms, FRAME_MS, EXCESS),
+	ROW(slow_run_delay_ms, RUN_DELAY_MS, EXCESS),
+	ROW(slow_major_faults, MAJOR_FAULTS, EXCESS),
+	ROW(slow_minor_faults, MINOR_FAULTS, EXCESS),
+	ROW(slow_cpu_ms, CPU_MS, EXCESS),
+#undef ROW
+};
+
+static void measure(
+	struct measures *measures, const struct past_frames *past, size_t at, float deadline_ms)
 {
-	struct executions *executions = ctx;
-	const struct past_frames *past = executions->past;
-	uint8_t *index = &executions->stage[run->name];
-	if (*index == 0) {
-		const char *name = trace_log_name_of(executions->app->log, run->name);
-		while (*index < past->stages && strcmp(past->stage[*index], name) != 0) {
-			++*index;
+	const struct past_frame *frame = &past->frame[at];
+	bool timed = frame->id != PROTO_NO_FRAME && frame->start_ns != frame->end_ns;
+	bool delayed = frame->has_context && frame->run_delay_us != PROTO_CPU_NOT_MEASURED;
+	float delta_ms = frame->delta_ns > 0 ? (float)((double)frame->delta_ns / 1e6) : NAN;
+	float latency_ms = timed ? (float)((double)(frame->end_ns - frame->start_ns) / 1e6) : NAN;
+	float took_ms = timed ? latency_ms : delta_ms, context = frame->has_context ? 1 : NAN;
+	bool judged = deadline_ms > 0 && !isnan(took_ms);
+	const float value[STAGE_MS] = {
+		[FRAME_MS] = delta_ms,
+		[FRAME_SQUARE] = delta_ms * delta_ms,
+		[BUSY_MS] = past->stages > 0 ? frame->busy_ms : NAN,
+		[LATENCY_MS] = latency_ms,
+		[MISSED] = !judged		   ? NAN
+			   : took_ms > deadline_ms ? 100
+						   : 0,
+		[RUN_DELAY_MS] = delayed ? (float)frame->run_delay_us / 1e3F : NAN,
+		[MAJOR_FAULTS] = context * (float)frame->major_faults,
+		[MINOR_FAULTS] = context * (float)frame->minor_faults,
+		[CPU_MS] = frame->cpu_ms,
+	};
+	for (int i = 0; i < STAGE_MS; i++) {
+		measures->of[i][at] = value[i];
+	}
+	for (size_t i = 0; i < past->stages; i++) {
+		measures->of[STAGE_MS + i][at] = fmaxf(frame->stage_ms[i], 0); /* NAN is 0 */
+		measures->of[WAIT_MS + i][at] = frame->wait_ms[i];
+	}
+}
+
+/* Those that some frame may have. */
+static bool is_used(const struct past_frames *past, size_t measure)
+{
+	return measure < STAGE_MS || (measure - STAGE_MS) % FACTS_STAGES < past->stages;
+}
+
+/* The mean over frames [first, end), of the slow or of the others where it matters. */
+static double mean_of(const float *of, size_t first, size_t end, const bool *slow, bool wanted)
+{
+	double sum = 0, count = 0;
+	for (size_t i = first; i < end; i++) {
+		if (!isnan(of[i]) && (!slow || slow[i] == wanted)) {
+			sum += (double)of[i];
+			count++;
 		}
-		*index = (uint8_t)(*index < past->stages ? *index + 1 : FACTS_STAGES + 1);
 	}
-	if (*index > FACTS_STAGES) {
-		return;
-	}
-	double ms = (double)(run->end_ns - run->start_ns) / 1e6;
-	size_t i = *index - 1u;
-	executions->of[i].ms[executions->of[i].count++ % EXECUTIONS] = ms;
-	executions->of[i].sum_ms += ms;
-	if (run->cpu_us != PROTO_CPU_NOT_MEASURED) {
-		executions->of[i].cpu_ms += run->cpu_us / 1e3;
-		executions->of[i].cpu_of_ms += ms;
-	}
+	return count > 0 ? sum / count : (double)NAN;
 }
 
-void executions_read(struct executions *executions, const struct app *app,
-	const struct past_frames *past, const struct span *span, uint64_t until_ns)
+void measures_read(struct measures *measures, const struct past_frames *past,
+	const struct span *span, double deadline_ms)
 {
-	memset(executions->stage, 0, sizeof(executions->stage));
-	for (size_t i = 0; i < FACTS_STAGES; i++) {
-		executions->of[i].count = 0;
-		executions->of[i].sum_ms = executions->of[i].cpu_ms = 0;
-		executions->of[i].cpu_of_ms = 0;
+	for (size_t i = 0; i < past->count; i++) {
+		measure(measures, past, i, (float)deadline_ms);
 	}
-	executions->app = app;
-	executions->past = past;
-	executions->frames = 0;
-	for (size_t i = span->now; i < span->count; i++) {
-		executions->frames += span->segment[i].frames;
+	for (size_t k = 0; k < MEASURES; k++) {
+		for (size_t i = 0; i < span->count; i++) {
+			size_t first = span->segment[i].first;
+			measures->mean[k][i] =
+				is_used(past, k)
+					? mean_of(measures->of[k], first,
+						  first + span->segment[i].count, NULL, false)
+					: (double)NAN;
+		}
 	}
-	past_runs_visit(app, span->segment[span->now].from_ns, until_ns, on_run, executions);
 }
 
-static double delta_ms(const struct past_frame *frame)
-{
-	return frame->delta_ns > 0 ? (double)frame->delta_ns / 1e6 : (double)NAN;
-}
-
-static double latency_ms(const struct past_frame *frame)
-{
-	return frame->id == PROTO_NO_FRAME ? (double)NAN
-					   : (double)(frame->end_ns - frame->start_ns) / 1e6;
-}
-
-static double busy_ms(const struct past_frame *frame)
-{
-	return (double)frame->busy_ms;
-}
-
-/* The values of frames [first, end), ascending. How many. */
-static size_t sorted(const struct past_frames *past, size_t first, size_t end,
-	double (*value_of)(const struct past_frame *frame), double *ret)
+/* Sorts what is above 0 of frames [first, end) into measures->values. How many. */
+static size_t sorted(struct measures *measures, size_t measure, size_t first, size_t end)
 {
 	size_t count = 0;
 	for (size_t i = first; i < end; i++) {
-		double value = value_of(&past->frame[i]);
-		if (!isnan(value)) {
-			ret[count++] = value;
-		}
+		double value = (double)measures->of[measure][i];
+		measures->values[count] = value;
+		count += value > 0;
 	}
-	proto_sort(ret, count);
+	proto_sort(measures->values, count);
 	return count;
 }
 
-static double median_ms(const struct past_frames *past, size_t first, size_t end, double *values)
+static double percentile(
+	struct measures *measures, size_t measure, size_t first, size_t end, double p)
 {
-	return proto_percentile(values, sorted(past, first, end, delta_ms, values), 50);
+	return proto_percentile(measures->values, sorted(measures, measure, first, end), p);
 }
 
-void facts_add_percentiles(struct facts *facts, const struct span *span,
-	const struct past_frames *past, double *values)
+static size_t first_of_now(const struct past_frames *past, const struct span *span)
 {
 	size_t first = past->count;
 	while (first > 0 && past->frame[first - 1].end_ns > span->segment[span->now].from_ns) {
 		first--;
 	}
-	size_t count = sorted(past, first, past->count, delta_ms, values);
-	facts->frames_now = past->count - first;
-	facts->frame_p50_ms = proto_percentile(values, count, 50);
-	facts->frame_p95_ms = proto_percentile(values, count, 95);
-	facts->frame_p99_ms = proto_percentile(values, count, 99);
-	count = sorted(past, first, past->count, latency_ms, values);
-	facts->latency_p50_ms = proto_percentile(values, count, 50);
-	facts->latency_p95_ms = proto_percentile(values, count, 95);
-	count = past->stages > 0 ? sorted(past, first, past->count, busy_ms, values) : 0;
-	facts->busy_p5_ms = proto_percentile(values, count, 5);
+	return first;
 }
 
 /* Slow frames differ from the frames around them: where everything became slower they are not
- * slow. */
-static void mark_slow(
-	const struct span *span, const struct past_frames *past, double *values, bool *slow)
+ * slow. How many. */
+static size_t mark_slow(
+	struct measures *measures, const struct past_frames *past, const struct span *span)
 {
-	double all_ms = median_ms(past, 0, past->count, values);
+	size_t count = 0;
+	double all_ms = percentile(measures, FRAME_MS, 0, past->count, 50);
 	for (size_t i = span->older; i < span->count; i++) {
 		size_t first = span->segment[i].first, end = first + span->segment[i].count;
-		double limit_ms = SLOW * fmax(all_ms, median_ms(past, first, end, values));
+		double usual_ms = fmax(all_ms, percentile(measures, FRAME_MS, first, end, 50));
 		for (size_t k = first; k < end; k++) {
-			slow[k] = delta_ms(&past->frame[k]) > limit_ms;
+			measures->slow[k] = measures->of[FRAME_MS][k] > SLOW * (float)usual_ms;
+			count += measures->slow[k];
 		}
 	}
+	return count;
 }
 
-enum { TOOK, RUN_DELAY, INVOLUNTARY, MAJOR, MINOR, CPU, STAGES, VALUES = STAGES + FACTS_STAGES };
-
-/* A frame's values; NAN where they are not known. */
-static void values_of(
-	const struct past_frame *frame, const struct past_frames *past, double ret[VALUES])
+static void add_distances(struct facts *facts, struct measures *measures,
+	const struct past_frames *past, size_t slows)
 {
-	double known = frame->has_context ? 1 : (double)NAN;
-	bool delayed = frame->has_context && frame->run_delay_us != PROTO_CPU_NOT_MEASURED;
-	ret[TOOK] = delta_ms(frame);
-	ret[RUN_DELAY] = delayed ? frame->run_delay_us / 1e3 : (double)NAN;
-	ret[INVOLUNTARY] = known * frame->involuntary;
-	ret[MAJOR] = known * frame->major_faults;
-	ret[MINOR] = known * frame->minor_faults;
-	ret[CPU] = (double)frame->cpu_ms;
-	for (size_t i = 0; i < past->stages; i++) {
-		ret[STAGES + i] = isnan(frame->stage_ms[i]) ? 0 : (double)frame->stage_ms[i];
-	}
-}
-
-/* In how many slow frames each stage has a quarter of the excess. */
-static size_t guilty_stages(
-	const struct past_frames *past, const bool *slow, const double usual[VALUES], size_t slows)
-{
-	size_t guilty[FACTS_STAGES] = {0}, stages = 0;
+	double *values = measures->values;
+	size_t count = 0, last = past->count;
 	for (size_t i = 0; i < past->count; i++) {
-		double value[VALUES];
-		values_of(&past->frame[i], past, value);
-		for (size_t k = STAGES; slow[i] && k < STAGES + past->stages; k++) {
-			double excess_ms = value[TOOK] - usual[TOOK];
-			guilty[k - STAGES] += value[k] - usual[k] >= excess_ms / 4;
-		}
-	}
-	for (size_t i = 0; i < past->stages; i++) {
-		stages += guilty[i] > 0 && guilty[i] * 10 >= slows;
-	}
-	return stages;
-}
-
-void facts_add_slow(struct facts *facts, const struct span *span, const struct past_frames *past,
-	double *values)
-{
-	bool slow[PAST_FRAMES] = {false};
-	double sum[2][VALUES] = {{0}}, known[2][VALUES] = {{0}}, usual[VALUES], excess[VALUES];
-	size_t slows = 0, distances = 0, last = 0;
-	mark_slow(span, past, values, slow);
-	for (size_t i = 0; i < past->count; i++) {
-		double value[VALUES];
-		values_of(&past->frame[i], past, value);
-		for (size_t k = 0; k < STAGES + past->stages; k++) {
-			sum[slow[i]][k] += isnan(value[k]) ? 0 : value[k];
-			known[slow[i]][k] += !isnan(value[k]);
-		}
-		if (slow[i]) {
-			values[distances] = (double)(i - last);
-			distances += slows++ > 0;
+		if (measures->slow[i]) {
+			values[count] = (double)i - (double)last;
+			count += last != past->count;
 			last = i;
 		}
 	}
-	for (size_t k = 0; k < STAGES + past->stages; k++) {
-		usual[k] = known[0][k] > 0 ? sum[0][k] / known[0][k] : (double)NAN;
-		excess[k] = known[1][k] > 0 ? sum[1][k] / known[1][k] - usual[k] : (double)NAN;
-	}
-	facts->slow_share = past->count > 0 ? (double)slows / (double)past->count : (double)NAN;
-	facts->slow_excess_ms = excess[TOOK];
-	facts->slow_run_delay_ms = excess[RUN_DELAY];
-	facts->slow_involuntary = excess[INVOLUNTARY];
-	facts->slow_major_faults = excess[MAJOR];
-	facts->slow_minor_faults = excess[MINOR];
-	facts->slow_cpu_ms = excess[CPU];
-	facts->slow_period_frames = facts->slow_regularity = NAN;
-	if (slows >= SLOW_MIN) {
-		proto_sort(values, distances);
-		double median = proto_percentile(values, distances, 50);
-		facts->slow_period_frames = median;
-		facts->slow_regularity = (proto_percentile(values, distances, 75) -
-						 proto_percentile(values, distances, 25)) /
-					 median;
-	}
-	facts->slow_stages = guilty_stages(past, slow, usual, slows);
+	proto_sort(values, count);
+	double median = proto_percentile(values, count, 50);
+	double range = proto_percentile(values, count, 75) - proto_percentile(values, count, 25);
+	facts->slow_period_frames = slows >= SLOW_MIN ? median : (double)NAN;
+	facts->slow_regularity = slows >= SLOW_MIN ? range / median : (double)NAN;
 }
 
-/* Frames of a kind: the median of their time, and the energy of one. */
-static size_t add_kind(enum throttle_value kind, const struct span *span,
-	const struct past_frames *past, const struct series *power, double *values, double *ret_ms,
-	double *ret_joules)
+/* In at least a tenth of the slow frames the stage has a quarter of the excess. */
+static bool is_guilty(const struct measures *measures, const struct past_frames *past,
+	size_t measure, size_t slows)
 {
+	const float *frame_ms = measures->of[FRAME_MS], *of = measures->of[measure];
+	double usual_ms = mean_of(frame_ms, 0, past->count, measures->slow, false);
+	double usual = mean_of(of, 0, past->count, measures->slow, false);
+	size_t guilty = 0;
+	for (size_t i = 0; i < past->count; i++) {
+		guilty += measures->slow[i] &&
+			  (double)of[i] - usual >= ((double)frame_ms[i] - usual_ms) / 4;
+	}
+	return guilty > 0 && guilty * 10 >= slows;
+}
+
+void facts_add_frames(struct facts *facts, struct measures *measures,
+	const struct past_frames *past, const struct span *span)
+{
+	size_t first = first_of_now(past, span), slows = mark_slow(measures, past, span);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		void *at = (char *)facts + rows[i].at;
+		size_t of = rows[i].measure;
+		if (rows[i].fold == USUALLY) {
+			*(struct fact *)at = span_fact(span, measures->mean[of], span->frames);
+		} else if (rows[i].fold == EXCESS) {
+			const bool *slow = measures->slow;
+			*(double *)at = mean_of(measures->of[of], 0, past->count, slow, true) -
+					mean_of(measures->of[of], 0, past->count, slow, false);
+		} else {
+			*(double *)at = percentile(measures, of, first, past->count, rows[i].fold);
+		}
+	}
+	facts->frames_now = past->count - first;
+	facts->in_flight = facts->latency_ms.now / facts->frame_ms.now;
+	facts->since_s = facts->frame_ms.now <= span->slow_ms || !span->has_usual
+				 ? (double)NAN
+				 : span_since(span, measures->mean[FRAME_MS], 1, span->slow_ms);
+	facts->slow_share = past->count > 0 ? (double)slows / (double)past->count : (double)NAN;
+	add_distances(facts, measures, past, slows);
+	for (size_t i = 0; i < past->stages; i++) {
+		facts->slow_stages += is_guilty(measures, past, STAGE_MS + i, slows);
+	}
+}
+
+void facts_add_stage(struct facts *facts, struct measures *measures, const struct past_frames *past,
+	const struct span *span, size_t index)
+{
+	struct fact_stage *ret = &facts->stage[index];
+	double of_ms = past->runs[index].cpu_of_ms, spikes_ms = 0;
+	size_t first = first_of_now(past, span);
+	size_t count = sorted(measures, STAGE_MS + index, first, past->count);
+	double p50_ms = proto_percentile(measures->values, count, 50);
+	for (size_t i = 0; i < count; i++) {
+		spikes_ms += fmax(measures->values[i] - 2 * p50_ms, 0);
+	}
+	ret->ms = span_fact(span, measures->mean[STAGE_MS + index], span->frames);
+	ret->wait_ms = span_fact(span, measures->mean[WAIT_MS + index], span->frames).now;
+	ret->share = ret->ms.now / facts->busy_ms.now;
+	ret->p99_ms = proto_percentile(measures->values, count, 99);
+	ret->cpu_ratio = of_ms > 0 ? past->runs[index].cpu_ms / of_ms : (double)NAN;
+	ret->excess_ms = count > 0 ? spikes_ms / (double)(past->count - first) : 0;
+}
+
+/* Frames on one side of the median that follow each other say one thing: with r, how much two
+ * neighbours agree, n frames are worth n (1 - r) / (1 + r). values: in order. */
+static double independent(const double *values, size_t count, double median)
+{
+	double crossings = 0, pairs = (double)count - 1;
+	for (size_t i = 1; i < count; i++) {
+		crossings += (values[i] > median) != (values[i - 1] > median);
+	}
+	double agree = pairs > 0 ? fmax(1 - 2 * crossings / pairs, 0) : 0;
+	return fmax((double)count * (1 - agree) / (1 + agree), fmin((double)count, 1));
+}
+
+/* Frames of a kind: their time, and the energy of one. How many. */
+static size_t add_kind(enum throttle_value kind, struct measures *measures,
+	const struct past_frames *past, const struct span *span, const column power,
+	struct fact_scatter *ret, double *ret_ms, double *ret_joules)
+{
+	double sorted_ms[PAST_FRAMES], energy = 0, powered = 0; /* mW * ms = µJ */
 	size_t count = 0;
-	double energy = 0, powered = 0; /* mW * ms = µJ */
 	for (size_t i = span->older; i < span->count; i++) {
 		const struct segment *segment = &span->segment[i];
 		for (size_t k = segment->first; k < segment->first + segment->count; k++) {
-			double ms = delta_ms(&past->frame[k]);
+			double ms = (double)measures->of[FRAME_MS][k];
 			if (past->frame[k].throttled != kind || isnan(ms)) {
 				continue;
 			}
-			values[count++] = ms;
-			if (!isnan(power->mean[i])) {
-				energy += power->mean[i] * ms;
-				powered++;
-			}
+			measures->values[count] = sorted_ms[count] = ms;
+			count++;
+			energy += isnan(power[i]) ? 0 : power[i] * ms;
+			powered += !isnan(power[i]);
 		}
 	}
-	proto_sort(values, count);
-	*ret_ms = count >= KIND_MIN ? proto_percentile(values, count, 50) : (double)NAN;
+	proto_sort(sorted_ms, count);
+	double median = proto_percentile(sorted_ms, count, 50);
+	*ret = (struct fact_scatter){.count = independent(measures->values, count, median),
+		.iqr_ms = proto_percentile(sorted_ms, count, 75) -
+			  proto_percentile(sorted_ms, count, 25)};
+	*ret_ms = count >= KIND_MIN ? median : (double)NAN;
 	*ret_joules = count >= KIND_MIN && powered > 0 ? energy / powered / 1e6 : (double)NAN;
 	return count;
 }
 
-void facts_add_throttled(struct facts *facts, const struct span *span,
-	const struct past_frames *past, const struct series *power, double *values)
+void facts_add_throttled(struct facts *facts, struct measures *measures,
+	const struct past_frames *past, const struct span *span, const column power)
 {
-	size_t yes = add_kind(THROTTLE_YES, span, past, power, values, &facts->throttled_ms,
-		&facts->throttled_joules);
-	size_t no = add_kind(THROTTLE_NO, span, past, power, values, &facts->unthrottled_ms,
-		&facts->unthrottled_joules);
+	size_t yes = add_kind(THROTTLE_YES, measures, past, span, power, &facts->throttled,
+		&facts->throttled_ms, &facts->throttled_joules);
+	size_t no = add_kind(THROTTLE_NO, measures, past, span, power, &facts->unthrottled,
+		&facts->unthrottled_ms, &facts->unthrottled_joules);
 	facts->throttled_share = yes + no > 0 ? (double)yes / (double)(yes + no) : (double)NAN;
 }

@@ -1,37 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame_facts.h: computes what a diagnosis needs to know of single frames and executions: their
- * percentiles, what slow ones have in common, what throttled ones take. Pure.
+ * frame_facts.h: measures frames, and folds what was measured into facts: means of now and of what
+ * is usual, percentiles, what slow frames have in common, what throttled ones take. Pure.
  */
 #pragma once
 
 #include "daemon/core/diagnose/facts.h"
 #include "daemon/core/diagnose/segments.h"
-#include "daemon/core/diagnose/series.h"
 
-enum { EXECUTIONS = 512 /* of a stage whose percentiles are exact: the newest */ };
-
-/* Executions of stages now. */
-struct executions {
-	const struct past_frames *past;
-	const struct app *app;
-	double frames;	    /* in the same time */
-	uint8_t stage[256]; /* by name: index + 1; 0 = not looked up, FACTS_STAGES + 1 = none */
-	struct {
-		size_t count;
-		double sum_ms, cpu_ms, cpu_of_ms; /* cpu_of_ms: of those that measured it */
-		double ms[EXECUTIONS];
-	} of[FACTS_STAGES];
+/* The last two are one for each stage. */
+enum measure {
+	FRAME_MS,
+	FRAME_SQUARE, /* of frame_ms */
+	BUSY_MS,
+	LATENCY_MS,
+	MISSED, /* 0 or 100 */
+	RUN_DELAY_MS,
+	MAJOR_FAULTS,
+	MINOR_FAULTS,
+	CPU_MS,
+	STAGE_MS,
+	WAIT_MS = STAGE_MS + FACTS_STAGES,
+	MEASURES = WAIT_MS + FACTS_STAGES
 };
 
-void executions_read(struct executions *executions, const struct app *app,
-	const struct past_frames *past, const struct span *span, uint64_t until_ns);
+struct measures {
+	float of[MEASURES][PAST_FRAMES]; /* a frame's; NAN = not known */
+	column mean[MEASURES];		 /* a segment's */
+	bool slow[PAST_FRAMES];
+	double values[PAST_FRAMES]; /* scratch */
+};
 
-/* values: scratch of PAST_FRAMES. */
-void facts_add_percentiles(struct facts *facts, const struct span *span,
-	const struct past_frames *past, double *values);
-void facts_add_slow(struct facts *facts, const struct span *span, const struct past_frames *past,
-	double *values);
+/* Fills of, and mean but for older segments. */
+void measures_read(struct measures *measures, const struct past_frames *past,
+	const struct span *span, double deadline_ms);
+void facts_add_frames(struct facts *facts, struct measures *measures,
+	const struct past_frames *past, const struct span *span);
+/* Fills all numbers of the stage; its names are the caller's. */
+void facts_add_stage(struct facts *facts, struct measures *measures, const struct past_frames *past,
+	const struct span *span, size_t index);
 /* power: the means of power/total, mW. */
-void facts_add_throttled(struct facts *facts, const struct span *span,
-	const struct past_frames *past, const struct series *power, double *values);
+void facts_add_throttled(struct facts *facts, struct measures *measures,
+	const struct past_frames *past, const struct span *span, const column power);

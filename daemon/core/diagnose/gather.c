@@ -10,11 +10,11 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/diagnose/facts_processes.h"
 #include "daemon/core/diagnose/frame_facts.h"
+#include "daemon/core/diagnose/series.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/status/modes.h"
 #include "daemon/util/sysops.h"
-#include "proto/percentile.h"
 
 #include <errno.h>
 
@@ -22,8 +22,7 @@ struct gatherer {
 	struct past_frames past;
 	struct span span;
 	struct series series;
-	struct executions executions;
-	double values[PAST_FRAMES];
+	struct measures measures;
 };
 
 int gatherer_create(struct gatherer **ret)
@@ -51,107 +50,63 @@ static const struct stage *stage_named(const struct app *app, const char *name)
 }
 
 /* The measure that a stage's time is a part of: of the stage around it, else of the frame. */
-static int measure_around(const struct gatherer *gatherer, const struct app *app, size_t index)
+static size_t measure_around(const struct past_frames *past, const struct app *app, size_t index)
 {
-	const struct stage *stage = stage_named(app, gatherer->past.stage[index]);
+	const struct stage *stage = stage_named(app, past->stage[index]);
 	bool nested = stage && stage->parents > 0 && stage->nested_count * 2 > stage->count;
-	for (size_t i = 0; nested && i < gatherer->past.stages; i++) {
-		const struct stage *parent = stage_named(app, gatherer->past.stage[i]);
+	for (size_t i = 0; nested && i < past->stages; i++) {
+		const struct stage *parent = stage_named(app, past->stage[i]);
 		if (parent && parent->serial == stage->parent[0].serial) {
-			return MEASURE_STAGE_MS + (int)i;
+			return STAGE_MS + i;
 		}
 	}
-	return MEASURE_BUSY_MS;
+	return BUSY_MS;
 }
 
-/* The time of a stage in older segments: the mean of an execution times as many as now. */
-static void add_older_stage(
-	struct gatherer *gatherer, const struct core *core, const struct app *app, size_t index)
-{
-	struct span *span = &gatherer->span;
-	struct series *series = &gatherer->series;
-	char path[PROTO_PATH_SIZE];
-	int around = measure_around(gatherer, app, index);
-	double executions =
-		(double)gatherer->executions.of[index].count / gatherer->executions.frames;
-	snprintf(path, sizeof(path), "stage/%s/%s/mean_ms", app->name, gatherer->past.stage[index]);
-	series_read(core, path, span, 0, span->older, series);
-	for (size_t i = 0; i < span->older; i++) {
-		struct segment *segment = &span->segment[i];
-		double ms = series->mean[i] * executions;
-		segment_add(segment, MEASURE_STAGE_MS + (int)index, ms, segment->frames);
-		if (around != MEASURE_BUSY_MS) { /* its own time is without this one */
-			ms = -ms;
-		}
-		if (!isnan(ms)) {
-			segment->of[around].sum += ms * segment->frames;
-			segment->of[MEASURE_BUSY_MS].count = segment->frames;
-		}
-	}
-}
-
+/* The rate of frames, and the time of stages: the mean of an execution times as many as in the
+ * frames that were read. */
 static void add_older(struct gatherer *gatherer, const struct core *core, const struct app *app)
 {
+	const struct past_frames *past = &gatherer->past;
 	struct span *span = &gatherer->span;
 	struct series *series = &gatherer->series;
+	column *mean = gatherer->measures.mean;
 	char path[PROTO_PATH_SIZE];
-	if (gatherer->past.of_stages && app->loop.marker) {
+	if (past->of_stages && app->loop.marker) {
 		snprintf(path, sizeof(path), "stage/%s/%s/rate", app->name, app->loop.marker->name);
 	} else {
 		snprintf(path, sizeof(path), "frame/%s/fps", app->name);
 	}
-	series_read(core, path, span, 0, span->older, series);
+	series_read(core, path, span, span->older, series);
 	for (size_t i = 0; i < span->older; i++) {
-		struct segment *segment = &span->segment[i];
-		double length_s = (double)(segment->to_ns - segment->from_ns) / 1e9;
-		segment->frames = series->mean[i] > 0 ? round(series->mean[i] * length_s) : 0;
-		segment_add(segment, MEASURE_FRAME_MS, 1000 / series->mean[i], segment->frames);
+		double length_s = span_length_s(span, i) - span_length_s(span, i + 1);
+		bool known = series->mean[i] > 0;
+		span->frames[i] = known ? round(series->mean[i] * length_s) : 0;
+		mean[FRAME_MS][i] = known ? 1000 / series->mean[i] : (double)NAN;
+		for (size_t k = 0; k < past->stages; k++) {
+			mean[STAGE_MS + k][i] = 0;
+		}
 	}
-	for (size_t i = 0; i < gatherer->past.stages && span->older > 0; i++) {
-		add_older_stage(gatherer, core, app, i);
+	for (size_t k = 0; k < past->stages && span->older > 0; k++) {
+		double executions = (double)past->runs[k].count / (double)past->begun;
+		size_t around = measure_around(past, app, k);
+		snprintf(path, sizeof(path), "stage/%s/%s/mean_ms", app->name, past->stage[k]);
+		series_read(core, path, span, span->older, series);
+		for (size_t i = 0; i < span->older; i++) {
+			double ms = series->mean[i] * executions, *outer = &mean[around][i];
+			mean[STAGE_MS + k][i] += ms;
+			if (around == BUSY_MS) {
+				*outer = isnan(*outer) ? ms : isnan(ms) ? *outer : *outer + ms;
+			} else if (!isnan(ms)) { /* its own time is without this one */
+				*outer -= ms;
+			}
+		}
 	}
 }
 
-static void add_frames(struct gatherer *gatherer, struct facts *facts)
+static void add_stage(const struct app *app, const char *name, struct fact_stage *ret)
 {
-	const struct span *span = &gatherer->span;
-	const struct past_frames *past = &gatherer->past;
-	facts->span_s = span->count > 0 ? (double)(span->segment[span->count - 1].to_ns -
-						   span->segment[0].from_ns) /
-						  1e9
-					: 0;
-	for (size_t i = 0; i < span->count; i++) {
-		facts->frames += (uint64_t)span->segment[i].frames;
-	}
-	facts->of_stages = past->of_stages;
-	facts->warming_up = span->warming_up;
-	facts->frame_ms = span_fact(span, MEASURE_FRAME_MS);
-	facts->busy_ms = span_fact(span, MEASURE_BUSY_MS);
-	facts->latency_ms = span_fact(span, MEASURE_LATENCY_MS);
-	facts->miss_percent = span_fact(span, MEASURE_MISSED);
-	facts->miss_percent.now *= 100;
-	facts->miss_percent.usual *= 100;
-	facts->in_flight = facts->latency_ms.now / facts->frame_ms.now;
-	facts->since_s = span_slower_since(span);
-	facts->run_delay_ms = span_fact(span, MEASURE_RUN_DELAY_MS);
-	facts->involuntary = span_fact(span, MEASURE_INVOLUNTARY);
-	facts->voluntary = span_fact(span, MEASURE_VOLUNTARY);
-	facts->major_faults = span_fact(span, MEASURE_MAJOR_FAULTS);
-	facts->minor_faults = span_fact(span, MEASURE_MINOR_FAULTS);
-	facts_add_percentiles(facts, span, past, gatherer->values);
-	facts_add_slow(facts, span, past, gatherer->values);
-}
-
-static void add_stage(
-	struct gatherer *gatherer, const struct app *app, size_t index, struct facts *facts)
-{
-	struct fact_stage *ret = &facts->stage[index];
-	const char *name = gatherer->past.stage[index];
 	const struct stage *stage = stage_named(app, name);
-	double *ms = gatherer->executions.of[index].ms;
-	size_t count = gatherer->executions.of[index].count;
-	size_t kept = count < EXECUTIONS ? count : EXECUTIONS;
-	double of_ms = gatherer->executions.of[index].cpu_of_ms, spikes_ms = 0;
 	memcpy(ret->name, name, sizeof(ret->name));
 	ret->role = stage_role_of(name);
 	if (stage) {
@@ -160,18 +115,6 @@ static void add_stage(
 			app_expected_unit(app, stage));
 		ret->cpu_fallback = app_is_cpu_fallback(ret->unit, ret->expected_unit);
 	}
-	ret->ms = span_fact(&gatherer->span, MEASURE_STAGE_MS + (int)index);
-	ret->wait_ms = span_fact(&gatherer->span, MEASURE_WAIT_MS + (int)index).now;
-	ret->share = ret->ms.now / facts->busy_ms.now;
-	ret->cpu_ratio = of_ms > 0 ? gatherer->executions.of[index].cpu_ms / of_ms : (double)NAN;
-	ret->executions = (double)count / gatherer->executions.frames;
-	proto_sort(ms, kept);
-	ret->p50_ms = proto_percentile(ms, kept, 50);
-	ret->p99_ms = proto_percentile(ms, kept, 99);
-	for (size_t i = 0; i < kept; i++) {
-		spikes_ms += fmax(ms[i] - 2 * ret->p50_ms, 0);
-	}
-	ret->excess_ms = kept > 0 ? spikes_ms / (double)kept * ret->executions : 0;
 }
 
 static void add_settings(
@@ -224,6 +167,7 @@ void facts_gather(struct gatherer *gatherer, const struct core *core, const stru
 	struct past_frames *past = &gatherer->past;
 	struct span *span = &gatherer->span;
 	struct series *series = &gatherer->series;
+	struct measures *measures = &gatherer->measures;
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->app, app->name, sizeof(ret->app));
 	past_frames_read(app, app->since_ns, now_ns, past);
@@ -238,18 +182,25 @@ void facts_gather(struct gatherer *gatherer, const struct core *core, const stru
 	uint64_t until_ns = app->processes > 0 || past->count == 0
 				    ? now_ns
 				    : past->frame[past->count - 1].end_ns;
-	span_divide(span, past, app->since_ns, until_ns, ret->deadline_ms);
-	executions_read(&gatherer->executions, app, past, span, until_ns);
+	span_divide(span, past, app->since_ns, until_ns);
+	measures_read(measures, past, span, ret->deadline_ms);
 	add_older(gatherer, core, app);
-	span_choose(span);
-	add_frames(gatherer, ret);
+	span_choose(span, measures->mean[FRAME_MS], measures->mean[FRAME_SQUARE]);
+	ret->of_stages = past->of_stages;
+	ret->warming_up = span->warming_up;
+	ret->span_s = span_length_s(span, 0);
+	for (size_t i = 0; i < span->count; i++) {
+		ret->frames += (uint64_t)span->frames[i];
+	}
+	facts_add_frames(ret, measures, past, span);
 	ret->stages = past->stages;
 	for (size_t i = 0; i < past->stages; i++) {
-		add_stage(gatherer, app, i, ret);
+		add_stage(app, past->stage[i], &ret->stage[i]);
+		facts_add_stage(ret, measures, past, span, i);
 	}
-	series_read(core, "power/total", span, span->older, span->count, series);
-	facts_add_throttled(ret, span, past, series, gatherer->values);
-	series_gather(core, app->name, span, series, ret);
+	series_read(core, "power/total", span, span->count, series);
+	facts_add_throttled(ret, measures, past, span, series->mean);
+	series_gather(core, app->name, span, measures->mean[FRAME_MS], series, ret);
 	add_machine(core, ret);
 	facts_add_processes(core, app, now_ns, ret);
 }

@@ -11,119 +11,95 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/diagnose/past_private.h"
+#include "daemon/core/diagnose/past_runs.h"
 #include "daemon/core/frames/trace_buffer.h"
 
 enum {
-	NEAR = 64, /* frames among which an id is looked up */
+	IDS = 256, /* a frame is found by its id until another id has the same hash */
 	UNLISTED = 0xff,
 	IN_FLIGHT = 48, /* frames at the end that may be incomplete */
 	SAMPLED = 8,	/* frames that show which stages a frame has */
 };
 
+static const double CPU_DECAY = 0.98; /* the last 50 executions count most */
+static const uint64_t PAUSE_NS = FRAMES_PAUSE_S * UINT64_C(1000000000);
+
+/* Frames are numbered from 1 by their place; 0 = none. */
 struct reader {
 	const struct app *app;
 	struct past_frames *past;
 	enum loop_kind kind;
-	uint16_t marker;       /* name of the stage whose starts begin iterations */
-	bool marking;	       /* iterations are being collected */
-	bool shared;	       /* some frame is of several threads */
-	bool complete;	       /* the records reach back to the start of the run */
-	size_t hint;	       /* the iteration that was found last */
-	size_t begun;	       /* frames; numbered from 1; the newest PAST_FRAMES are kept */
-	uint64_t recent[NEAR]; /* their ids */
+	uint16_t marker; /* name of the stage whose starts begin iterations */
+	bool marking;	 /* iterations are being collected */
+	bool shared;	 /* some frame is of several threads */
+	bool complete;	 /* the records reach back to the start of the run */
+	size_t hint;	 /* place of the iteration that was found last */
+	/* the last frame that each thread took part in, then that of each id */
+	uint16_t last[PAST_THREADS + IDS];
 	uint8_t stage[TRACE_NAMES_MAX]; /* by name: index + 1; 0 = not seen yet */
-	size_t in[PAST_THREADS];	/* the last frame that each thread took part in */
+	struct past_pairing pairing;
 };
 
-static size_t kept(const struct reader *reader)
+static uint16_t *slot_of(struct reader *reader, uint64_t id)
 {
-	return reader->begun < PAST_FRAMES ? reader->begun : PAST_FRAMES;
+	return &reader->last[PAST_THREADS + (id * UINT64_C(0x9e3779b97f4a7c15) >> 56)];
 }
 
-static struct past_frame *frame_at(struct reader *reader, size_t number)
-{
-	return &reader->past->frame[(number - 1) % PAST_FRAMES];
-}
-
-static struct past_scratch *scratch_at(struct reader *reader, size_t number)
-{
-	return &reader->past->scratch[(number - 1) % PAST_FRAMES];
-}
-
-/* The newest frame of this id, of those that may be at work still; 0 = none. */
 static size_t find(struct reader *reader, uint64_t id)
 {
-	size_t oldest = reader->begun > NEAR ? reader->begun - NEAR : 0, number = reader->begun;
-	while (number > oldest && reader->recent[number % NEAR] != id) {
-		number--;
-	}
-	return number > oldest ? number : 0;
+	size_t number = *slot_of(reader, id);
+	return number > 0 && reader->past->frame[number - 1].id == id ? number : 0;
 }
 
 static size_t begin(struct reader *reader, uint64_t id, uint64_t start_ns, uint16_t thread)
 {
-	size_t number = ++reader->begun;
-	reader->recent[number % NEAR] = id;
-	struct past_frame *frame = frame_at(reader, number);
+	struct past_frames *past = reader->past;
+	if (past->count == PAST_FRAMES) { /* the older half is forgotten */
+		size_t half = PAST_FRAMES / 2;
+		memcpy(past->frame, &past->frame[half], half * sizeof(past->frame[0]));
+		memcpy(past->scratch, &past->scratch[half], half * sizeof(past->scratch[0]));
+		for (size_t i = 0; i < PAST_THREADS + IDS; i++) {
+			uint16_t *last = &reader->last[i];
+			*last = (uint16_t)(*last > half ? *last - half : 0);
+		}
+		past->count = half;
+	}
+	struct past_frame *frame = &past->frame[past->count];
+	struct past_scratch *scratch = &past->scratch[past->count];
+	*scratch = (struct past_scratch){.begun_ns = start_ns, .thread = thread};
 	*frame = (struct past_frame){.id = id, .start_ns = start_ns, .cpu_ms = NAN};
-	*scratch_at(reader, number) = (struct past_scratch){.thread = thread, .first = UNLISTED};
 	for (size_t i = 0; i < FACTS_STAGES; i++) {
-		frame->stage_ms[i] = frame->wait_ms[i] = NAN;
+		frame->stage_ms[i] = frame->wait_ms[i] = scratch->ended_ms[i] = NAN;
 	}
-	return number;
+	past->begun++;
+	*slot_of(reader, id) = (uint16_t)++past->count;
+	return past->count;
 }
 
-/* Whether the piece of this thread is of a later frame with the same id. */
-static bool is_next(struct reader *reader, size_t number, const struct past_run *run, uint8_t stage)
-{
-	const struct past_frame *frame = frame_at(reader, number);
-	const struct past_scratch *scratch = scratch_at(reader, number);
-	bool own = scratch->thread == run->thread;
-	bool closed = scratch->closed_ns > 0 && run->start_ns >= scratch->closed_ns;
-	if (own && closed) {
-		return true;
-	}
-	if (stage >= FACTS_STAGES || run->depth > 0 || isnan(frame->stage_ms[stage])) {
-		return false;
-	}
-	bool left = own && reader->in[run->thread] != number;
-	bool round = own && scratch->closed_ns == 0 && stage == scratch->first &&
-		     frame->busy_ms > frame->stage_ms[stage];
-	return closed || left || round;
-}
-
-/* The frame that a piece is of, begun where it is its first. */
+/* The frame that a piece is of, begun where it is its first: also when its id was used before. */
 static size_t frame_of(struct reader *reader, const struct past_run *run, uint8_t stage)
 {
 	size_t number = find(reader, run->frame);
-	if (number == 0 || is_next(reader, number, run, stage)) {
+	if (number > 0) {
+		const struct past_scratch *scratch = &reader->past->scratch[number - 1];
+		bool own = scratch->thread == run->thread;
+		bool closed = scratch->closed_ns > 0 && run->start_ns >= scratch->closed_ns;
+		bool left = own && reader->last[run->thread] != number;
+		bool again = stage < FACTS_STAGES && run->depth == 0 &&
+			     !isnan(reader->past->frame[number - 1].stage_ms[stage]);
+		number = (own && closed) || (again && (closed || left)) ? 0 : number;
+	}
+	if (number == 0) {
 		number = begin(reader, run->frame, run->start_ns, run->thread);
 	}
-	reader->in[run->thread] = number;
-	if (scratch_at(reader, number)->thread != run->thread) {
-		scratch_at(reader, number)->shared = reader->shared = true;
-	}
+	reader->last[run->thread] = (uint16_t)number;
+	reader->shared |= reader->past->scratch[number - 1].thread != run->thread;
 	return number;
 }
 
-static float ms_between(uint64_t from_ns, uint64_t to_ns)
+static void extend(struct past_frame *frame, uint64_t start_ns, uint64_t end_ns)
 {
-	return (float)((double)(int64_t)(to_ns - from_ns) / 1e6);
-}
-
-/* Offsets of stages are from the frame's start. */
-static void extend(struct reader *reader, size_t number, uint64_t start_ns, uint64_t end_ns)
-{
-	struct past_frame *frame = frame_at(reader, number);
-	if (start_ns < frame->start_ns) {
-		float shift_ms = ms_between(start_ns, frame->start_ns);
-		for (size_t i = 0; i < reader->past->stages; i++) {
-			frame->wait_ms[i] += shift_ms;
-			scratch_at(reader, number)->ended_ms[i] += shift_ms;
-		}
-		frame->start_ns = start_ns;
-	}
+	frame->start_ns = start_ns < frame->start_ns ? start_ns : frame->start_ns;
 	frame->end_ns = end_ns > frame->end_ns ? end_ns : frame->end_ns;
 }
 
@@ -142,64 +118,72 @@ static uint8_t stage_of(struct reader *reader, uint16_t name)
 	return (uint8_t)(reader->stage[name] == UNLISTED ? UNLISTED : reader->stage[name] - 1);
 }
 
+static void add_cpu(
+	struct reader *reader, struct past_frame *frame, const struct past_run *run, uint8_t stage)
+{
+	float cpu_ms = (float)run->cpu_us / 1e3f;
+	if (run->cpu_us == PROTO_CPU_NOT_MEASURED) {
+		return;
+	}
+	if (run->depth == 0) {
+		frame->cpu_ms = fmaxf(frame->cpu_ms, 0) + cpu_ms;
+	}
+	if (stage < FACTS_STAGES) {
+		double *sum_ms = &reader->past->runs[stage].cpu_ms;
+		double *of_ms = &reader->past->runs[stage].cpu_of_ms;
+		*sum_ms = *sum_ms * CPU_DECAY + run->cpu_us / 1e3;
+		*of_ms = *of_ms * CPU_DECAY + (double)(run->end_ns - run->start_ns) / 1e6;
+	}
+}
+
+static float ms_between(uint64_t from_ns, uint64_t to_ns)
+{
+	return (float)((double)(int64_t)(to_ns - from_ns) / 1e6);
+}
+
 static void add_run(struct reader *reader, size_t number, const struct past_run *run, uint8_t stage)
 {
-	struct past_frame *frame = frame_at(reader, number);
-	struct past_scratch *scratch = scratch_at(reader, number);
+	struct past_frame *frame = &reader->past->frame[number - 1];
+	struct past_scratch *scratch = &reader->past->scratch[number - 1];
 	float self_ms = (float)((double)run->self_ns / 1e6);
 	if (reader->kind != LOOP_OF_FRAMES || run->end_ns >= frame->end_ns) {
 		frame->throttled = run->throttled;
 	}
 	if (reader->kind == LOOP_OF_FRAMES) {
-		extend(reader, number, run->start_ns, run->end_ns);
+		extend(frame, run->start_ns, run->end_ns);
 	}
-	if (run->depth == 0 && run->cpu_us != PROTO_CPU_NOT_MEASURED) {
-		float cpu_ms = (float)run->cpu_us / 1e3f;
-		frame->cpu_ms = isnan(frame->cpu_ms) ? cpu_ms : frame->cpu_ms + cpu_ms;
-	}
+	add_cpu(reader, frame, run, stage);
 	if (stage >= FACTS_STAGES) {
 		return;
 	}
+	reader->past->runs[stage].count++;
 	frame->busy_ms += self_ms;
-	float began_ms = ms_between(frame->start_ns, run->start_ns);
-	float ended_ms = ms_between(frame->start_ns, run->end_ns);
-	if (isnan(frame->stage_ms[stage])) {
-		frame->stage_ms[stage] = self_ms;
-		frame->wait_ms[stage] = began_ms;
-		scratch->ended_ms[stage] = ended_ms;
-	} else {
-		frame->stage_ms[stage] += self_ms;
-		frame->wait_ms[stage] = fminf(frame->wait_ms[stage], began_ms);
-		scratch->ended_ms[stage] = fmaxf(scratch->ended_ms[stage], ended_ms);
-	}
-	scratch->first = scratch->first == UNLISTED ? stage : scratch->first;
+	/* of a NAN and a number, fmaxf() is the number */
+	frame->stage_ms[stage] = fmaxf(frame->stage_ms[stage], 0) + self_ms;
+	frame->wait_ms[stage] =
+		fminf(frame->wait_ms[stage], ms_between(scratch->begun_ns, run->start_ns));
+	scratch->ended_ms[stage] =
+		fmaxf(scratch->ended_ms[stage], ms_between(scratch->begun_ns, run->end_ns));
 }
 
-/* The iteration of this time, of those in order; 0 = none. Mostly it is the last one or the next.
- */
+/* The iteration of this time, of those in order. Mostly it is the last one or the next. */
 static size_t iteration_at(struct reader *reader, uint64_t t_ns)
 {
 	const struct past_frame *frame = reader->past->frame;
-	size_t low = 0, high = reader->past->count, middle = reader->hint;
-	while (low < high) {
-		if (middle < low || middle >= high) {
-			middle = (low + high) / 2;
-		}
-		if (frame[middle].start_ns > t_ns) {
-			high = middle;
-		} else {
-			low = middle + 1;
-			high = frame[middle].end_ns > t_ns ? low : high;
-			middle = low;
-		}
+	size_t at = reader->hint;
+	while (at > 0 && frame[at].start_ns > t_ns) {
+		at--;
 	}
-	reader->hint = low > 0 ? low - 1 : 0;
-	return low > 0 && t_ns <= frame[low - 1].end_ns ? low : 0;
+	while (at + 1 < reader->past->count && frame[at + 1].start_ns <= t_ns) {
+		at++;
+	}
+	reader->hint = at;
+	bool inside = at < reader->past->count && frame[at].start_ns <= t_ns;
+	return inside && t_ns <= frame[at].end_ns ? at + 1 : 0;
 }
 
-static void on_run(void *ctx, const struct past_run *run)
+static void on_run(struct reader *reader, const struct past_run *run)
 {
-	struct reader *reader = ctx;
 	uint8_t stage = stage_of(reader, run->name);
 	if (reader->kind == LOOP_OF_FRAMES) {
 		if (run->frame != PROTO_NO_FRAME) {
@@ -207,7 +191,7 @@ static void on_run(void *ctx, const struct past_run *run)
 		}
 	} else if (!reader->marking) {
 		bool of_ticks = reader->kind == LOOP_OF_TICKS;
-		size_t number = iteration_at(reader, of_ticks ? run->end_ns : run->start_ns);
+		size_t number = iteration_at(reader, of_ticks ? run->end_ns - 1 : run->start_ns);
 		if (number > 0) {
 			add_run(reader, number, run, stage);
 		}
@@ -216,104 +200,105 @@ static void on_run(void *ctx, const struct past_run *run)
 	}
 }
 
-static void add_context(struct past_frame *frame, const struct proto_record *record)
+static void on_context(struct reader *reader, const struct proto_record *record)
 {
-	uint64_t counts = record->value;
+	bool frames = reader->kind == LOOP_OF_FRAMES;
+	size_t number = frames		  ? find(reader, record->frame)
+			: reader->marking ? 0
+					  : iteration_at(reader, record->start_ns - 1);
+	if (number == 0) {
+		return;
+	}
+	struct past_frame *frame = &reader->past->frame[number - 1];
 	if (!frame->has_context || record->cpu_us == PROTO_CPU_NOT_MEASURED) {
 		frame->run_delay_us = record->cpu_us;
 	} else if (frame->run_delay_us != PROTO_CPU_NOT_MEASURED) {
 		frame->run_delay_us += record->cpu_us;
 	}
 	frame->has_context = true;
-	frame->voluntary += (uint16_t)counts;
-	frame->involuntary += (uint16_t)(counts >> 16);
-	frame->minor_faults += (uint16_t)(counts >> 32);
-	frame->major_faults += (uint16_t)(counts >> 48);
+	frame->voluntary += (uint16_t)record->value;
+	frame->involuntary += (uint16_t)(record->value >> 16);
+	frame->minor_faults += (uint16_t)(record->value >> 32);
+	frame->major_faults += (uint16_t)(record->value >> 48);
 }
 
 /* A record of a frame, not of a stage. */
 static void on_frame(struct reader *reader, const struct event *event)
 {
 	const struct proto_record *record = &event->record;
-	struct past_run piece = {.thread = past_thread_of(event),
+	const struct past_run piece = {.thread = past_thread_of(event),
 		.start_ns = record->start_ns,
 		.end_ns = record->start_ns + record->value,
 		.frame = record->frame};
-	if (reader->kind != LOOP_OF_FRAMES) {
-		if (reader->marking && reader->kind == LOOP_OF_TICKS) {
-			begin(reader, PROTO_NO_FRAME, piece.end_ns, piece.thread);
-		}
+	if (reader->marking && reader->kind == LOOP_OF_TICKS) {
+		begin(reader, PROTO_NO_FRAME, piece.end_ns, piece.thread);
+	}
+	if (reader->kind != LOOP_OF_FRAMES || record->frame == PROTO_NO_FRAME) {
 		return;
 	}
-	if (record->frame == PROTO_NO_FRAME) {
-		return;
-	}
-	size_t number = frame_of(reader, &piece, UNLISTED);
-	extend(reader, number, piece.start_ns, piece.end_ns);
+	size_t at = frame_of(reader, &piece, UNLISTED) - 1;
+	extend(&reader->past->frame[at], piece.start_ns, piece.end_ns);
 	if (record->value > 0) {
-		scratch_at(reader, number)->closed_ns = piece.end_ns;
-	}
-}
-
-static void on_event(struct past_pairing *pairing, const struct event *event)
-{
-	struct reader *reader = pairing->ctx;
-	const struct proto_record *record = &event->record;
-	bool frames = reader->kind == LOOP_OF_FRAMES;
-	if (record->kind == PROTO_KIND_CONTEXT && (frames || !reader->marking)) {
-		size_t number = frames ? find(reader, record->frame)
-				       : iteration_at(reader, record->start_ns - 1);
-		if (number > 0) {
-			add_context(frame_at(reader, number), record);
-		}
-	} else if (record->kind == PROTO_KIND_FRAME) {
-		on_frame(reader, event);
-	} else {
-		past_pair(pairing, event);
-	}
-	if ((frames || reader->marking) && record->kind <= PROTO_KIND_FRAME) {
-		reader->past->events++;
-		if (reader->past->first_event_ns == 0) {
-			reader->past->first_event_ns = record->start_ns;
-		}
+		reader->past->scratch[at].closed_ns = piece.end_ns;
 	}
 }
 
 static void read_all(struct reader *reader, bool marking)
 {
-	struct past_pairing pairing = {
-		.to_ns = UINT64_MAX, .event = on_event, .visit = on_run, .ctx = reader};
-	bool seeks = !marking && reader->past->count > 0;
-	pairing.from_ns = seeks ? reader->past->frame[0].start_ns : 0;
+	struct past_frames *past = reader->past;
+	const struct event *event;
+	struct past_run run;
+	struct trace_usage usage;
+	trace_log_span(reader->app->log, &usage);
+	uint64_t skip = usage.count > PAST_EVENTS ? usage.count - PAST_EVENTS : 0;
+	struct trace_cursor cursor = {.position = usage.overwritten + skip};
+	reader->complete = cursor.position == 0;
 	reader->marking = marking;
-	reader->complete |= past_walk(reader->app, &pairing);
+	past->events = past->first_event_ns = 0;
+	memset(&reader->pairing, 0, sizeof(reader->pairing));
+	while ((event = trace_log_next(reader->app->log, &cursor, NULL))) {
+		if (event->record.start_ns < reader->app->since_ns) {
+			reader->complete = true;
+			continue;
+		}
+		if (past->events == 0) {
+			past->first_event_ns = event->record.start_ns;
+		}
+		past->events += event->record.kind <= PROTO_KIND_FRAME;
+		if (event->record.kind == PROTO_KIND_CONTEXT) {
+			on_context(reader, &event->record);
+		} else if (event->record.kind == PROTO_KIND_FRAME) {
+			on_frame(reader, event);
+		} else if (past_pair(&reader->pairing, event, &run)) {
+			on_run(reader, &run);
+		}
+	}
 }
 
-static size_t stages_in(struct reader *reader, size_t number)
+static size_t stages_in(const struct past_frames *past, size_t at)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < reader->past->stages; i++) {
-		count += !isnan(frame_at(reader, number)->stage_ms[i]);
+	for (size_t i = 0; i < past->stages; i++) {
+		count += !isnan(past->frame[at].stage_ms[i]);
 	}
 	return count;
 }
 
 /* The newest frames, which other threads may be at work on, have fewer stages than most. */
-static void trim(struct reader *reader)
+static void trim(const struct reader *reader)
 {
-	size_t oldest = reader->begun > PAST_FRAMES ? reader->begun - PAST_FRAMES : 0;
-	size_t middle = (oldest + reader->begun) / 2 + 1, usual = FACTS_STAGES;
-	for (size_t i = middle; i < middle + SAMPLED && i <= reader->begun; i++) {
-		size_t stages = stages_in(reader, i);
+	struct past_frames *past = reader->past;
+	size_t middle = past->count / 2, usual = FACTS_STAGES;
+	for (size_t i = middle; i < middle + SAMPLED && i < past->count; i++) {
+		size_t stages = stages_in(past, i);
 		usual = stages < usual ? stages : usual;
 	}
-	for (size_t i = reader->begun; i > middle && i + IN_FLIGHT > reader->begun; i--) {
-		const struct past_scratch *scratch = scratch_at(reader, i);
-		if (scratch->closed_ns > 0 && !scratch->shared && !reader->shared) {
+	for (size_t i = past->count; i > middle + 1 && i + IN_FLIGHT > past->count; i--) {
+		if (past->scratch[i - 1].closed_ns > 0 && !reader->shared) {
 			break;
 		}
-		if (stages_in(reader, i) < usual) {
-			frame_at(reader, i)->end_ns = UINT64_MAX;
+		if (stages_in(past, i - 1) < usual) {
+			past->frame[i - 1].end_ns = UINT64_MAX;
 		}
 	}
 }
@@ -328,17 +313,28 @@ static uint32_t warmup_of(const struct app *app)
 	return warmup;
 }
 
-static void read_iterations(struct reader *reader)
+/* Leaves those that ended in [from_ns, to_ns], without the first, and sets their deltas. */
+static void select_frames(struct past_frames *past, size_t first, uint64_t from_ns, uint64_t to_ns)
 {
-	struct past_frames *past = reader->past;
-	read_all(reader, true);
-	past_sort(past, kept(reader));
-	for (size_t i = 0; i + 1 < past->count; i++) {
-		past->frame[i].end_ns = past->frame[i + 1].start_ns;
+	size_t count = 0;
+	for (size_t i = 0; i < past->count; i++) {
+		struct past_frame *frame = &past->frame[i];
+		uint64_t before_ns = i > 0	       ? frame[-1].end_ns
+				     : past->of_stages ? frame->start_ns
+						       : frame->end_ns;
+		uint64_t delta_ns = frame->end_ns - before_ns;
+		frame->delta_ns = delta_ns < PAUSE_NS ? delta_ns : 0;
 	}
-	past->count -= past->count > 0; /* the one that goes on */
-	read_all(reader, false);
-	past_finish_waits(past, past->count);
+	while (first < past->count && past->frame[first].end_ns < from_ns) {
+		first++;
+	}
+	while (first + count < past->count && past->frame[first + count].end_ns <= to_ns) {
+		count++;
+	}
+	if (first > 0) {
+		memmove(past->frame, &past->frame[first], count * sizeof(past->frame[0]));
+	}
+	past->count = count;
 }
 
 void past_frames_read(
@@ -351,19 +347,25 @@ void past_frames_read(
 	if (!app->log) {
 		return;
 	}
-	for (uint16_t i = 0; app->loop.marker && i < app->log->names; i++) {
-		if (strcmp(trace_log_name_of(app->log, i), app->loop.marker->name) == 0) {
-			reader.marker = i;
-		}
-	}
 	if (reader.kind == LOOP_OF_FRAMES) {
 		read_all(&reader, false);
 		trim(&reader);
-		past_finish_waits(ret, kept(&reader));
-		past_sort(ret, kept(&reader));
 	} else {
-		read_iterations(&reader);
+		for (uint16_t i = 0; app->loop.marker && i < app->log->names; i++) {
+			if (strcmp(trace_log_name_of(app->log, i), app->loop.marker->name) == 0) {
+				reader.marker = i;
+			}
+		}
+		read_all(&reader, true);
+		past_sort(ret);
+		for (size_t i = 0; i + 1 < ret->count; i++) {
+			ret->frame[i].end_ns = ret->frame[i + 1].start_ns;
+		}
+		ret->count -= ret->count > 0; /* the one that goes on */
+		read_all(&reader, false);
 	}
-	ret->whole = reader.complete && reader.begun <= PAST_FRAMES;
-	past_select(ret, ret->whole ? warmup_of(app) : 0, from_ns, to_ns);
+	past_finish_waits(ret);
+	past_sort(ret);
+	ret->whole = reader.complete && ret->begun <= PAST_FRAMES;
+	select_frames(ret, ret->whole ? warmup_of(app) : 0, from_ns, to_ns);
 }

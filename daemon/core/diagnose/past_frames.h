@@ -11,11 +11,10 @@
 #include <stdint.h>
 
 #include "daemon/core/diagnose/facts.h"
-#include "daemon/core/diagnose/past_runs.h"
 
 struct app;
 
-enum { PAST_FRAMES = 2048 };
+enum { PAST_FRAMES = 2048, PAST_EVENTS = 12288 /* the newest, at most, are looked at */ };
 
 struct past_frame {
 	uint64_t id; /* PROTO_NO_FRAME: an iteration without one */
@@ -33,11 +32,10 @@ struct past_frame {
 
 /* Private to past_frames.c: what is known of a frame while it is put together. */
 struct past_scratch {
+	uint64_t begun_ns;	      /* what wait_ms and ended_ms are after */
 	uint64_t closed_ns;	      /* end of its FRAME record; 0 = none came */
 	uint16_t thread;	      /* the one that began it */
-	uint8_t first;		      /* its first stage */
-	bool shared;		      /* several threads took part */
-	float ended_ms[FACTS_STAGES]; /* after start_ns */
+	float ended_ms[FACTS_STAGES]; /* wait_ms: when the stage began */
 };
 
 struct past_frames {
@@ -46,9 +44,14 @@ struct past_frames {
 	size_t count;
 	uint64_t first_event_ns; /* how far the records reach back */
 	uint64_t events;	 /* of stages and frames, in that time */
+	uint64_t begun;		 /* frames in that time, those not kept too */
 	size_t stages;
 	char stage[FACTS_STAGES][PROTO_NAME_SIZE]; /* names, first seen first */
-	struct past_frame frame[PAST_FRAMES];	   /* the newest, oldest first */
+	struct {
+		uint64_t count;
+		double cpu_ms, cpu_of_ms; /* of the last ones, where measured */
+	} runs[FACTS_STAGES];
+	struct past_frame frame[PAST_FRAMES]; /* the newest, oldest first */
 	struct past_scratch scratch[PAST_FRAMES];
 };
 
@@ -56,3 +59,8 @@ struct past_frames {
  * than FRAMES_PAUSE_S the delta is not known. */
 void past_frames_read(
 	const struct app *app, uint64_t from_ns, uint64_t to_ns, struct past_frames *ret);
+
+/* Private to past_frames.c. When stages began becomes how long that was after another's end. */
+void past_finish_waits(struct past_frames *past);
+/* Ascending by end, or where it is not known yet by start; they are nearly in order. */
+void past_sort(struct past_frames *past);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segments.c: divides time into segments and tells fast ones from slow ones. */
+/* segments.c: divides time into segments, tells fast ones from slow ones, and judges columns. */
 #include "daemon/core/diagnose/segments.h"
 
 #include <string.h>
 
-#include "daemon/core/metrics/throttle.h"
 #include "proto/percentile.h"
 
 enum {
 	FRAMES_MIN = 5, /* of a segment, on average */
 	NOW_FRAMES_MIN = 10,
 	RECORD_SEGMENTS = 42, /* when there is an older time: two thirds */
+	MATCH_MIN = 8,
+	SLOPE_MIN = 4,
 };
 
 static const uint64_t SECOND = 1000000000;
@@ -19,57 +20,6 @@ static const uint64_t NOW_NS = 10 * UINT64_C(1000000000);
 static const uint64_t OLDER_MAX_NS = 7200 * UINT64_C(1000000000);
 static const uint64_t FINE_MAX_NS = 128 * UINT64_C(1000000000);
 static const double SLOWER = 1.08;
-
-void segment_add(struct segment *segment, int measure, double mean, double frames)
-{
-	if (isfinite(mean) && frames > 0) {
-		segment->of[measure].sum += mean * frames;
-		segment->of[measure].count += frames;
-	}
-}
-
-double segment_mean(const struct segment *segment, int measure)
-{
-	double count = segment->of[measure].count;
-	return count > 0 ? segment->of[measure].sum / count : (double)NAN;
-}
-
-static void add_frame(struct segment *segment, const struct past_frames *past,
-	const struct past_frame *frame, double deadline_ms)
-{
-	double delta_ms = frame->delta_ns > 0 ? (double)frame->delta_ns / 1e6 : (double)NAN;
-	double latency_ms = frame->id == PROTO_NO_FRAME || frame->start_ns == frame->end_ns
-				    ? (double)NAN
-				    : (double)(frame->end_ns - frame->start_ns) / 1e6;
-	double took_ms = isnan(latency_ms) ? delta_ms : latency_ms;
-	bool judged = deadline_ms > 0 && !isnan(took_ms);
-	bool delayed = frame->has_context && frame->run_delay_us != PROTO_CPU_NOT_MEASURED;
-	double context = frame->has_context ? 1 : (double)NAN;
-	const double value[MEASURE_STAGE_MS] = {
-		[MEASURE_FRAME_MS] = delta_ms,
-		[MEASURE_FRAME_SQUARE] = delta_ms * delta_ms,
-		[MEASURE_BUSY_MS] = past->stages > 0 ? (double)frame->busy_ms : (double)NAN,
-		[MEASURE_LATENCY_MS] = latency_ms,
-		[MEASURE_MISSED] = judged ? took_ms > deadline_ms : (double)NAN,
-		[MEASURE_THROTTLED] = frame->throttled == THROTTLE_UNKNOWN
-					      ? (double)NAN
-					      : frame->throttled == THROTTLE_YES,
-		[MEASURE_RUN_DELAY_MS] = delayed ? frame->run_delay_us / 1e3 : (double)NAN,
-		[MEASURE_INVOLUNTARY] = context * frame->involuntary,
-		[MEASURE_VOLUNTARY] = context * frame->voluntary,
-		[MEASURE_MAJOR_FAULTS] = context * frame->major_faults,
-		[MEASURE_MINOR_FAULTS] = context * frame->minor_faults,
-	};
-	segment->frames++;
-	for (int i = 0; i < MEASURE_STAGE_MS; i++) {
-		segment_add(segment, i, value[i], 1);
-	}
-	for (int i = 0; i < (int)past->stages; i++) {
-		double ms = (double)frame->stage_ms[i];
-		segment_add(segment, MEASURE_STAGE_MS + i, isnan(ms) ? 0 : ms, 1);
-		segment_add(segment, MEASURE_WAIT_MS + i, (double)frame->wait_ms[i], 1);
-	}
-}
 
 /* Appends at most max segments of equal length, of some time and some frames each. */
 static void append(struct span *span, uint64_t from_ns, uint64_t to_ns, double frames, size_t max)
@@ -88,7 +38,7 @@ static void choose_now(struct span *span)
 {
 	uint64_t until_ns = span->segment[span->count - 1].to_ns;
 	uint64_t third_ns = (until_ns - span->segment[0].from_ns) / 3;
-	double frames = span->segment[span->count - 1].frames;
+	double frames = span->frames[span->count - 1];
 	span->now = span->count - 1;
 	while (span->now > span->older) {
 		uint64_t length_ns = until_ns - span->segment[span->now].from_ns;
@@ -98,12 +48,12 @@ static void choose_now(struct span *span)
 		if (longer_ns > third_ns + SECOND / 2 || (length_ns >= NOW_NS && enough)) {
 			break;
 		}
-		frames += span->segment[--span->now].frames;
+		frames += span->frames[--span->now];
 	}
 }
 
-void span_divide(struct span *span, const struct past_frames *past, uint64_t since_ns,
-	uint64_t until_ns, double deadline_ms)
+void span_divide(
+	struct span *span, const struct past_frames *past, uint64_t since_ns, uint64_t until_ns)
 {
 	memset(span, 0, sizeof(*span));
 	span->slow_ms = NAN;
@@ -126,28 +76,27 @@ void span_divide(struct span *span, const struct past_frames *past, uint64_t sin
 	}
 	append(span, from_ns, until_ns, (double)past->count,
 		has_older ? RECORD_SEGMENTS : FACTS_SEGMENTS);
-	struct segment *segment = &span->segment[span->older];
+	size_t at = span->older;
 	for (size_t i = 0; i < past->count; i++) {
-		while (past->frame[i].end_ns > segment->to_ns &&
-			segment < &span->segment[span->count - 1]) {
-			segment++;
+		while (at + 1 < span->count && past->frame[i].end_ns > span->segment[at].to_ns) {
+			at++;
 		}
+		struct segment *segment = &span->segment[at];
 		segment->first = segment->count == 0 ? i : segment->first;
 		segment->count++;
-		add_frame(segment, past, &past->frame[i], deadline_ms);
+		span->frames[at]++;
 	}
 	choose_now(span);
 }
 
 /* Those of the segments before now whose frames are among the fastest, but for the very fastest. */
-static void choose_usual(struct span *span)
+static void choose_usual(struct span *span, const double *frame_ms)
 {
-	double sorted[FACTS_SEGMENTS];
+	column sorted;
 	size_t count = 0, chosen = 0;
 	for (size_t i = 0; i < span->now; i++) {
-		double ms = segment_mean(&span->segment[i], MEASURE_FRAME_MS);
-		if (!isnan(ms)) {
-			sorted[count++] = ms;
+		if (!isnan(frame_ms[i])) {
+			sorted[count++] = frame_ms[i];
 		}
 	}
 	if (count < 2) {
@@ -157,95 +106,150 @@ static void choose_usual(struct span *span)
 	double least_ms = sorted[count / 10];
 	double most_ms = fmin(sorted[(count * 4 + 9) / 10 - 1], least_ms * SLOWER);
 	for (size_t i = 0; i < span->now; i++) {
-		double ms = segment_mean(&span->segment[i], MEASURE_FRAME_MS);
-		span->is_usual[i] = ms >= least_ms && ms <= most_ms;
+		span->is_usual[i] = frame_ms[i] >= least_ms && frame_ms[i] <= most_ms;
 		chosen += span->is_usual[i];
 	}
 	span->has_usual = chosen >= 2;
 }
 
-static double mean_of(const struct span *span, int measure, bool usual)
+static double mean_of(
+	const struct span *span, const double *means, const double *weights, bool usual)
 {
 	double sum = 0, count = 0;
 	for (size_t i = 0; i < span->count; i++) {
-		if (usual ? span->is_usual[i] : i >= span->now) {
-			sum += span->segment[i].of[measure].sum;
-			count += span->segment[i].of[measure].count;
+		double weight = weights ? weights[i] : 1;
+		if ((usual ? span->is_usual[i] : i >= span->now) && weight > 0 &&
+			!isnan(means[i])) {
+			sum += means[i] * weight;
+			count += weight;
 		}
 	}
 	return count > 0 ? sum / count : (double)NAN;
 }
 
 /* The limit of what is as fast as usual. */
-static double slow_limit(const struct span *span)
+static double slow_limit(const struct span *span, const double *square, double usual_ms)
 {
-	double usual_ms = mean_of(span, MEASURE_FRAME_MS, true);
-	double square = mean_of(span, MEASURE_FRAME_SQUARE, true);
 	double frames = 0, segments = 0;
 	for (size_t i = 0; i < span->count; i++) {
-		frames += span->is_usual[i] ? span->segment[i].of[MEASURE_FRAME_MS].count : 0;
-		segments += span->is_usual[i];
+		bool known = span->is_usual[i] && !isnan(square[i]);
+		frames += known ? span->frames[i] : 0;
+		segments += known;
 	}
 	/* of the mean of a segment; older segments have no squares */
-	double sigma_ms = sqrt(fmax(square - usual_ms * usual_ms, 0) * segments / frames);
+	double of_squares = mean_of(span, square, span->frames, true);
+	double sigma_ms = sqrt(fmax(of_squares - usual_ms * usual_ms, 0) * segments / frames);
 	return fmax(usual_ms * SLOWER, usual_ms + (isnan(sigma_ms) ? 0 : 3 * sigma_ms));
 }
 
-/* 1: slow, 0: not, -1: no frames. */
-static int is_slow(const struct span *span, size_t i)
+/* Whether segments were slow until less than half of the time was over, and none since then. */
+static bool only_first_slow(const struct span *span, const double *frame_ms)
 {
-	double ms = segment_mean(&span->segment[i], MEASURE_FRAME_MS);
-	return isnan(ms) ? -1 : ms > span->slow_ms;
-}
-
-static bool only_first_slow(const struct span *span)
-{
-	size_t slow = 0, seen = 0;
-	while (slow < span->count && is_slow(span, slow) != 0) {
-		seen += is_slow(span, slow++) == 1;
-	}
-	for (size_t i = slow; i < span->count; i++) {
-		if (is_slow(span, i) == 1) {
-			return false;
+	size_t end = 0, slow = 0, first = span->count;
+	for (size_t i = 0; i < span->count; i++) {
+		if (frame_ms[i] > span->slow_ms) {
+			end = i + 1;
+			slow++;
+		} else if (!isnan(frame_ms[i]) && first == span->count) {
+			first = i;
 		}
 	}
-	return seen > 0 && slow <= span->count / 2;
+	return slow > 0 && end <= first && first <= span->count / 2;
 }
 
-void span_choose(struct span *span)
+void span_choose(struct span *span, const double *frame_ms, const double *square)
 {
-	choose_usual(span);
+	choose_usual(span, frame_ms);
 	if (!span->has_usual) {
 		return;
 	}
-	double now_ms = mean_of(span, MEASURE_FRAME_MS, false);
-	span->slow_ms = slow_limit(span);
-	span->warming_up = only_first_slow(span);
-	if (now_ms * SLOWER < mean_of(span, MEASURE_FRAME_MS, true)) { /* never was it faster */
+	struct fact fact = span_fact(span, frame_ms, span->frames);
+	span->slow_ms = slow_limit(span, square, fact.usual);
+	if (fact.now * SLOWER < fact.usual) { /* never was it faster */
 		span->usual_is_now = true;
-		span->slow_ms = now_ms * SLOWER;
-		span->warming_up = only_first_slow(span);
+		span->slow_ms = fact.now * SLOWER;
 	}
+	span->warming_up = only_first_slow(span, frame_ms);
 }
 
-struct fact span_fact(const struct span *span, int measure)
+struct fact span_fact(const struct span *span, const double *means, const double *weights)
 {
-	struct fact fact = {.now = mean_of(span, measure, false), .usual = NAN};
+	struct fact fact = {.now = mean_of(span, means, weights, false), .usual = NAN};
 	if (span->has_usual) {
-		fact.usual = span->usual_is_now ? fact.now : mean_of(span, measure, true);
+		fact.usual = span->usual_is_now ? fact.now : mean_of(span, means, weights, true);
 	}
 	return fact;
 }
 
-double span_slower_since(const struct span *span)
+double span_length_s(const struct span *span, size_t from)
+{
+	return span->count > 0 ? (double)(span->segment[span->count - 1].to_ns -
+					  span->segment[from].from_ns) /
+					 1e9
+			       : 0;
+}
+
+double span_since(const struct span *span, const double *means, double sign, double limit)
 {
 	size_t first = span->count;
-	while (first > 0 && is_slow(span, first - 1) != 0) {
+	while (first > 0 && !(means[first - 1] * sign <= limit * sign)) {
 		first--;
 	}
-	bool as_usual = mean_of(span, MEASURE_FRAME_MS, false) <= span->slow_ms;
-	if (!span->has_usual || as_usual || first == span->count || first == 0) {
-		return NAN;
+	return first == 0 || first == span->count ? (double)NAN : span_length_s(span, first);
+}
+
+/* Sen 1968; the bound by ranks as in Gilbert 1987, 16.4.2. */
+void span_slope(const struct span *span, const double *means, double *slope, double *slope_low)
+{
+	double slopes[FACTS_SEGMENTS * (FACTS_SEGMENTS - 1) / 2], n = 0;
+	size_t count = 0;
+	*slope = *slope_low = NAN;
+	for (size_t i = 0; i < span->count; i++) {
+		n += !isnan(means[i]);
+		for (size_t k = 0; k < i; k++) {
+			uint64_t run_ns = span->segment[i].to_ns - span->segment[k].to_ns;
+			if (!isnan(means[i] - means[k])) {
+				slopes[count++] = (means[i] - means[k]) / ((double)run_ns / 1e9);
+			}
+		}
 	}
-	return (double)(span->segment[span->count - 1].to_ns - span->segment[first].from_ns) / 1e9;
+	if (n < SLOPE_MIN) {
+		return;
+	}
+	proto_sort(slopes, count);
+	double interval = 1.96 * sqrt(n * (n - 1) * (2 * n + 5) / 18);
+	double rank = ((double)count - interval) / 2;
+	*slope = proto_percentile(slopes, count, 50);
+	*slope_low = slopes[rank > 0 ? (size_t)rank : 0];
+}
+
+/* Equal values share the mean of their ranks; that of all ranks is 0. */
+static double rank_of(const double *values, size_t count, size_t at)
+{
+	int above = 0;
+	for (size_t i = 0; i < count; i++) {
+		above += (values[at] > values[i]) - (values[at] < values[i]);
+	}
+	return above / 2.0;
+}
+
+double span_match(const struct span *span, const double *means, const double *others)
+{
+	column value, other;
+	double both = 0, squares = 0, other_squares = 0;
+	size_t count = 0;
+	for (size_t i = 0; i < span->count; i++) {
+		if (!isnan(means[i]) && !isnan(others[i])) {
+			value[count] = means[i];
+			other[count++] = others[i];
+		}
+	}
+	for (size_t i = 0; i < count && count >= MATCH_MIN; i++) {
+		double rank = rank_of(value, count, i), of_other = rank_of(other, count, i);
+		both += rank * of_other;
+		squares += rank * rank;
+		other_squares += of_other * of_other;
+	}
+	return squares > 0 && other_squares > 0 ? both / sqrt(squares * other_squares)
+						: (double)NAN;
 }

@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * segments.h: divides the time that a diagnosis looks at into segments, and decides which of them
- * are "now" and which are "usual" (facts.h). Pure.
+ * are "now" and which are "usual" (facts.h). What is known of each segment is a column of means,
+ * NAN where nothing is. Pure.
  */
 #pragma once
 
 #include "daemon/core/diagnose/facts.h"
 #include "daemon/core/diagnose/past_frames.h"
 
-/* What is averaged over the frames of a segment; the last two are one for each stage. */
-enum measure {
-	MEASURE_FRAME_MS,
-	MEASURE_FRAME_SQUARE, /* of frame_ms */
-	MEASURE_BUSY_MS,
-	MEASURE_LATENCY_MS,
-	MEASURE_MISSED,	   /* 0 or 1 */
-	MEASURE_THROTTLED, /* 0 or 1 */
-	MEASURE_RUN_DELAY_MS,
-	MEASURE_INVOLUNTARY,
-	MEASURE_VOLUNTARY,
-	MEASURE_MAJOR_FAULTS,
-	MEASURE_MINOR_FAULTS,
-	MEASURE_STAGE_MS,
-	MEASURE_WAIT_MS = MEASURE_STAGE_MS + FACTS_STAGES,
-	MEASURES = MEASURE_WAIT_MS + FACTS_STAGES
-};
-
-struct segment {
-	uint64_t from_ns, to_ns;
-	size_t first, count; /* of the frames that were read; older segments have none */
-	double frames;
-	struct {
-		double sum, count;
-	} of[MEASURES];
-};
+typedef double column[FACTS_SEGMENTS];
 
 struct span {
 	size_t count, older; /* the older ones come first: no frame of theirs could be read */
@@ -42,19 +18,26 @@ struct span {
 	bool is_usual[FACTS_SEGMENTS];
 	bool has_usual, usual_is_now, warming_up;
 	double slow_ms; /* a segment with longer frames is slow; NAN = not known */
-	struct segment segment[FACTS_SEGMENTS];
+	struct segment {
+		uint64_t from_ns, to_ns;
+		size_t first, count; /* of the frames that were read */
+	} segment[FACTS_SEGMENTS];
+	column frames; /* in each; what means are weighted with */
 };
 
 /* The time since since_ns, as segments; frames are assigned to theirs, and now is known. */
-void span_divide(struct span *span, const struct past_frames *past, uint64_t since_ns,
-	uint64_t until_ns, double deadline_ms);
-/* Adds to a measure: frames of them with this mean. Nothing when it is NAN. */
-void segment_add(struct segment *segment, int measure, double mean, double frames);
-/* NAN without any. measure: enum measure, plus the stage's index. */
-double segment_mean(const struct segment *segment, int measure);
+void span_divide(
+	struct span *span, const struct past_frames *past, uint64_t since_ns, uint64_t until_ns);
+/* Decides what is usual by the time of frames, and its square where known. */
+void span_choose(struct span *span, const double *frame_ms, const double *square);
 
-/* Decides what is usual, when older segments are filled in. */
-void span_choose(struct span *span);
-struct fact span_fact(const struct span *span, int measure);
-/* Seconds ago at which the frames became slower for good; NAN = they did not. */
-double span_slower_since(const struct span *span);
+/* The mean of now, and of what is usual. weights: NULL = segments count alike. */
+struct fact span_fact(const struct span *span, const double *means, const double *weights);
+/* Seconds ago since which all segments are above the limit, or below it where sign is -1; NAN. */
+double span_since(const struct span *span, const double *means, double sign, double limit);
+/* Theil–Sen slope a second, and the lower bound of its 95 % interval. */
+void span_slope(const struct span *span, const double *means, double *slope, double *slope_low);
+/* Spearman's rank correlation; NAN below 8 segments, or when one of the two never changes. */
+double span_match(const struct span *span, const double *means, const double *others);
+/* In seconds, from the start of a segment to the end of all. */
+double span_length_s(const struct span *span, size_t from);

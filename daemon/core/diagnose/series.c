@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* series.c: reads metrics along segments and computes their trends. */
+/* series.c: reads metrics along segments. */
 #include "daemon/core/diagnose/series.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "daemon/core/metrics/metrics.h"
 #include "proto/percentile.h"
 
-enum { POINTS = 64, MATCH_MIN = 8, SLOPE_MIN = 4 };
+enum { POINTS = 64 };
 
 static const uint64_t SECOND = 1000000000;
 
@@ -64,122 +64,58 @@ static void add_point(struct filling *filling, const struct history_point *point
 	}
 }
 
-void series_read(const struct core *core, const char *path, const struct span *span, size_t first,
-	size_t end, struct series *ret)
+/* Segments up to filling->end, all of one length. */
+static void read_part(
+	const struct core *core, const struct span *span, struct filling *filling, uint32_t number)
 {
 	struct history_point points[POINTS];
-	struct history_cursor cursor = {.from_ns = 0};
-	struct filling filling = {.span = span, .series = ret, .segment = first, .end = end};
+	const struct segment *from = &span->segment[filling->segment];
+	const struct segment *to = &span->segment[filling->end - 1];
+	struct history_cursor cursor = {.series = number,
+		.from_ns = from->from_ns,
+		.to_ns = to->to_ns,
+		.step_ns = step_of(from->to_ns - from->from_ns)};
 	bool done = false;
-	for (size_t i = first; i < end; i++) {
-		ret->mean[i] = NAN;
-	}
-	if (first >= end || !core->history ||
-		history_find(core->history, path, &cursor.series) < 0) {
-		return;
-	}
-	const struct segment *from = &span->segment[first], *to = &span->segment[end - 1];
-	cursor.from_ns = from->from_ns;
-	cursor.to_ns = to->to_ns;
-	cursor.step_ns = step_of(from->to_ns - from->from_ns);
 	while (!done) {
 		size_t n = history_read(core->history, &cursor, points, POINTS, 0, &done);
 		for (size_t i = 0; i < n; i++) {
-			add_point(&filling, &points[i], points[i].t_ns + cursor.step_ns / 2);
+			add_point(filling, &points[i], points[i].t_ns + cursor.step_ns / 2);
 		}
 	}
-	if (filling.segment < end) {
-		finish_segment(&filling);
+	while (filling->segment < filling->end) {
+		finish_segment(filling);
 	}
 }
 
-/* Sen 1968; the bound by ranks as in Gilbert 1987, 16.4.2. */
-void series_slope(struct series *series, const struct span *span, double *slope, double *slope_low)
+void series_read(const struct core *core, const char *path, const struct span *span, size_t end,
+	struct series *ret)
 {
-	size_t n = 0, count = 0;
-	*slope = *slope_low = NAN;
-	for (size_t i = 0; i < span->count; i++) {
-		n += !isnan(series->mean[i]);
-		for (size_t k = 0; k < i; k++) {
-			double rise = series->mean[i] - series->mean[k];
-			uint64_t run_ns = span->segment[i].to_ns - span->segment[k].to_ns;
-			if (!isnan(rise)) {
-				series->slopes[count++] = rise / ((double)run_ns / 1e9);
-			}
-		}
+	uint32_t number;
+	const size_t ends[] = {end < span->older ? end : span->older, end};
+	struct filling filling = {.span = span, .series = ret};
+	ret->least = ret->most = NAN;
+	for (size_t i = 0; i < end; i++) {
+		ret->mean[i] = NAN;
 	}
-	if (n < SLOPE_MIN) {
+	if (!core->history || history_find(core->history, path, &number) < 0) {
 		return;
 	}
-	proto_sort(series->slopes, count);
-	double points = (double)n;
-	double interval = 1.96 * sqrt(points * (points - 1) * (2 * points + 5) / 18);
-	double rank = ((double)count - interval) / 2;
-	*slope = proto_percentile(series->slopes, count, 50);
-	*slope_low = series->slopes[rank > 0 ? (size_t)rank : 0];
-}
-
-/* Equal values share the mean of their ranks; that of all ranks is 0. */
-static void rank(const double *values, size_t count, double *ret)
-{
-	for (size_t i = 0; i < count; i++) {
-		int above = 0;
-		for (size_t k = 0; k < count; k++) {
-			above += (values[i] > values[k]) - (values[i] < values[k]);
-		}
-		ret[i] = above / 2.0;
-	}
-}
-
-double series_match(const struct series *series, const struct span *span)
-{
-	double value[2][FACTS_SEGMENTS], ranks[2][FACTS_SEGMENTS];
-	double both = 0, one = 0, other = 0;
-	size_t count = 0;
-	bool changes = false;
-	for (size_t i = 0; i < span->count; i++) {
-		double frame_ms = segment_mean(&span->segment[i], MEASURE_FRAME_MS);
-		if (!isnan(frame_ms) && !isnan(series->mean[i])) {
-			value[0][count] = frame_ms;
-			value[1][count] = series->mean[i];
-			changes |= value[1][count++] != value[1][0];
+	for (int i = 0; i < 2; i++) {
+		filling.end = ends[i];
+		if (filling.segment < filling.end) {
+			read_part(core, span, &filling, number);
 		}
 	}
-	if (count < MATCH_MIN || !changes) {
-		return NAN;
-	}
-	rank(value[0], count, ranks[0]);
-	rank(value[1], count, ranks[1]);
-	for (size_t i = 0; i < count; i++) {
-		both += ranks[0][i] * ranks[1][i];
-		one += ranks[0][i] * ranks[0][i];
-		other += ranks[1][i] * ranks[1][i];
-	}
-	return one > 0 && other > 0 ? both / sqrt(one * other) : (double)NAN;
-}
-
-static double mean_in(const struct series *series, const struct span *span, bool usual)
-{
-	double sum = 0, count = 0;
-	for (size_t i = 0; i < span->count; i++) {
-		bool wanted = usual ? span->is_usual[i] : i >= span->now;
-		if (wanted && !isnan(series->mean[i])) {
-			sum += series->mean[i];
-			count++;
-		}
-	}
-	return count > 0 ? sum / count : (double)NAN;
 }
 
 /* When it left the usual level for that of now and never came back. */
-static double left_since(
-	const struct series *series, const struct span *span, const struct fact *mean)
+static double left_since(const struct span *span, const column means, const struct fact *mean)
 {
-	double change = mean->now - mean->usual, square = 0, count = 0;
-	size_t first = span->count;
+	double change = mean->now - mean->usual, sign = change > 0 ? 1 : -1;
+	double square = 0, count = 0;
 	for (size_t i = 0; i < span->count; i++) {
-		if (span->is_usual[i] && !isnan(series->mean[i])) {
-			square += pow(series->mean[i] - mean->usual, 2);
+		if (span->is_usual[i] && !isnan(means[i])) {
+			square += pow(means[i] - mean->usual, 2);
 			count++;
 		}
 	}
@@ -187,18 +123,7 @@ static double left_since(
 	if (isnan(change) || span->usual_is_now || fabs(change) <= level) {
 		return NAN;
 	}
-	level = fmax(level, fabs(change) / 4);
-	while (first > 0) {
-		double away = (series->mean[first - 1] - mean->usual) * (change > 0 ? 1 : -1);
-		if (!isnan(away) && away <= level) {
-			break;
-		}
-		first--;
-	}
-	if (first == span->count) {
-		return NAN;
-	}
-	return (double)(span->segment[span->count - 1].to_ns - span->segment[first].from_ns) / 1e9;
+	return span_since(span, means, sign, mean->usual + sign * fmax(level, fabs(change) / 4));
 }
 
 /* The metric that the value is from at present; of several those that have a value count. */
@@ -242,31 +167,26 @@ static void gather_one(const struct core *core, const struct metric *metric,
 	const struct span *span, struct series *scratch, struct fact_series *ret)
 {
 	memcpy(ret->path, metric->name, sizeof(ret->path));
-	scratch->least = scratch->most = NAN;
-	series_read(core, metric->name, span, 0, span->older, scratch);
-	series_read(core, metric->name, span, span->older, span->count, scratch);
+	series_read(core, metric->name, span, span->count, scratch);
 	if (isnan(metric->value)) { /* what it was is not what it is now */
 		for (size_t i = span->now; i < span->count; i++) {
 			scratch->mean[i] = NAN;
 		}
-		scratch->least = scratch->most = NAN;
 	}
-	ret->mean.now = mean_in(scratch, span, false);
+	ret->mean = span_fact(span, scratch->mean, NULL);
+	ret->least = scratch->least;
+	ret->most = scratch->most;
 	if (isnan(ret->mean.now)) { /* no sample is that new: one that is read seldom */
 		ret->mean.now = ret->least = ret->most = metric->value;
-	} else {
-		ret->least = scratch->least;
-		ret->most = scratch->most;
 	}
-	if (span->has_usual) {
-		ret->mean.usual = span->usual_is_now ? ret->mean.now : mean_in(scratch, span, true);
+	if (span->usual_is_now) {
+		ret->mean.usual = ret->mean.now;
 	}
-	ret->first_s = left_since(scratch, span, &ret->mean);
-	ret->frames_match = series_match(scratch, span);
+	ret->first_s = left_since(span, scratch->mean, &ret->mean);
 }
 
 void series_gather(const struct core *core, const char *app, const struct span *span,
-	struct series *scratch, struct facts *facts)
+	const column frame_ms, struct series *scratch, struct facts *facts)
 {
 	const struct metric *found[FACT_METRIC_COUNT];
 	resolve(core->metrics, app, found);
@@ -283,8 +203,9 @@ void series_gather(const struct core *core, const char *app, const struct span *
 			continue;
 		}
 		gather_one(core, found[i], span, scratch, series);
+		series->frames_match = span_match(span, frame_ms, scratch->mean);
 		if (i == FACT_APP_RSS || i == FACT_MEMORY_AVAILABLE) {
-			series_slope(scratch, span, &series->slope, &series->slope_low);
+			span_slope(span, scratch->mean, &series->slope, &series->slope_low);
 		}
 	}
 }

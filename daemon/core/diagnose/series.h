@@ -11,21 +11,14 @@
 
 /* Scratch. */
 struct series {
-	double mean[FACTS_SEGMENTS]; /* NAN = nothing is known of that segment */
-	double least, most;	     /* from the first segment of now on */
-	double slopes[FACTS_SEGMENTS * (FACTS_SEGMENTS - 1) / 2];
+	column mean;	    /* NAN = nothing is known of that segment */
+	double least, most; /* from the first segment of now on */
 };
 
-/* The means of a metric by segment, in [first, end). */
-void series_read(const struct core *core, const char *path, const struct span *span, size_t first,
-	size_t end, struct series *ret);
-
-/* Theil–Sen slope a second over the segments, and the lower bound of its 95 % interval. */
-void series_slope(struct series *series, const struct span *span, double *slope, double *slope_low);
-/* Spearman's rank correlation with the frames' time; NAN below 8 segments, or when one of the two
- * never changes. */
-double series_match(const struct series *series, const struct span *span);
+/* A metric by segment, up to the segment end. */
+void series_read(const struct core *core, const char *path, const struct span *span, size_t end,
+	struct series *ret);
 
 /* All of FACT_METRICS. */
 void series_gather(const struct core *core, const char *app, const struct span *span,
-	struct series *scratch, struct facts *facts);
+	const column frame_ms, struct series *scratch, struct facts *facts);

@@ -111,7 +111,6 @@ START_TEST(a_healthy_app_is_as_usual)
 	NEAR(facts.frame_p50_ms, 1000 / 15.0, 0.5);
 	NEAR(facts.busy_p5_ms, 50, 1);
 	NEAR(facts.run_delay_ms.now, 0.5, 1e-6);
-	NEAR(facts.voluntary.now, 4, 1e-9);
 	NEAR(facts.slow_share, 0, 0.003);
 	ck_assert_double_eq(facts.dropped, 0);
 	NEAR(facts.event_rate, 15 * 5, 2);
@@ -134,11 +133,9 @@ START_TEST(stages_have_their_own_time_and_that_of_executions)
 	NEAR(infer->ms.usual, 40, 0.3);
 	NEAR(resize->ms.now, 6, 0.1);
 	NEAR(infer->share, 40 / 52.0, 0.01);
-	NEAR(infer->p50_ms, 46, 0.5);
-	NEAR(infer->p99_ms, 48.4, 1);
+	NEAR(infer->p99_ms, 42.4, 1);
 	NEAR(infer->cpu_ratio, 0.25, 0.001);
 	UNKNOWN(resize->cpu_ratio);
-	NEAR(infer->executions, 1, 0.01);
 	NEAR(infer->excess_ms, 0, 1e-9);
 	NEAR(infer->wait_ms, 0, 1e-3);
 	UNKNOWN(stage("capture")->wait_ms);
@@ -287,7 +284,6 @@ START_TEST(a_pipeline_has_waits_and_frames_in_flight)
 	ck_assert_double_gt(facts.in_flight, 3);
 	ck_assert_double_gt(stage("post")->wait_ms, 100);
 	NEAR(stage("infer")->ms.now, 40, 0.5);
-	NEAR(stage("infer")->executions, 1, 0.05);
 }
 END_TEST
 
@@ -344,7 +340,6 @@ START_TEST(stages_by_id_are_like_others)
 	run(120);
 	NEAR(stage("infer")->ms.now, 92, 0.6);
 	NEAR(stage("infer")->ms.usual, 40, 0.6);
-	NEAR(stage("infer")->executions, 1, 0.02);
 	NEAR(facts.busy_ms.now, 104, 0.6);
 }
 END_TEST
@@ -399,7 +394,6 @@ START_TEST(slow_frames_have_a_period_and_a_cause)
 	NEAR(facts.slow_period_frames, 20, 0.01);
 	NEAR(facts.slow_regularity, 0, 0.01);
 	NEAR(facts.slow_run_delay_ms, 60, 1);
-	NEAR(facts.slow_involuntary, 9, 0.1);
 	NEAR(facts.slow_major_faults, 3, 0.1);
 	ck_assert_double_gt(facts.slow_excess_ms, 60);
 	ck_assert_uint_eq(facts.slow_stages, 1);

@@ -52,11 +52,9 @@ static struct fact_stage *stage(const char *name, double now, double usual)
 	facts.stages += found == facts.stage + facts.stages;
 	*found = (struct fact_stage){.role = stage_role_of(name),
 		.ms = {now, usual},
-		.p50_ms = now,
 		.p99_ms = 1.1 * now,
 		.cpu_ratio = UNKNOWN,
-		.wait_ms = UNKNOWN,
-		.executions = 1};
+		.wait_ms = UNKNOWN};
 	snprintf(found->name, sizeof(found->name), "%s", name);
 	return found;
 }
@@ -103,13 +101,9 @@ static void camera(void)
 		.in_flight = 1,
 		.since_s = UNKNOWN,
 		.run_delay_ms = {UNKNOWN, UNKNOWN},
-		.involuntary = {UNKNOWN, UNKNOWN},
-		.voluntary = {UNKNOWN, UNKNOWN},
 		.major_faults = {UNKNOWN, UNKNOWN},
-		.minor_faults = {UNKNOWN, UNKNOWN},
 		.slow_excess_ms = UNKNOWN,
 		.slow_run_delay_ms = UNKNOWN,
-		.slow_involuntary = UNKNOWN,
 		.slow_major_faults = UNKNOWN,
 		.slow_minor_faults = UNKNOWN,
 		.slow_cpu_ms = UNKNOWN,
