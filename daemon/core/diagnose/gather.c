@@ -110,6 +110,7 @@ static void add_stage(const struct app *app, const char *name, struct fact_stage
 	memcpy(ret->name, name, sizeof(ret->name));
 	ret->role = stage_role_of(name);
 	if (stage) {
+		memcpy(ret->category, stage->category, sizeof(ret->category));
 		snprintf(ret->unit, sizeof(ret->unit), "%s", stage_unit(stage));
 		snprintf(ret->expected_unit, sizeof(ret->expected_unit), "%s",
 			app_expected_unit(app, stage));
