@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "daemon/core/diagnose/diagnose.h"
+#include "daemon/core/diagnose/rules/diagnose.h"
 
 enum {
 	ADVICE_BOTTLENECKS = 4,

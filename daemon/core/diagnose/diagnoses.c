@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/diagnose/gather.h"
+#include "daemon/core/diagnose/facts/gather.h"
 #include "daemon/util/sysops.h"
 #include "proto/text.h"
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
-#include "daemon/core/diagnose/diagnose.h"
+#include "daemon/core/diagnose/rules/diagnose.h"
 
 enum { DIAGNOSES_EVERY_S = 10, DIAGNOSES_OBSERVERS = 2 };
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "daemon/core/diagnose/past_frames.h"
+#include "daemon/core/diagnose/facts/past_frames.h"
 #include "daemon/core/history/history.h"
 
 enum { EXPLAIN_FRAMES = 64 /* compared at most */, EXPLAIN_FRAMES_MIN = 8, EXPLAIN_MAX = 24 };

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/core/diagnose/facts.h"
+#include "daemon/core/diagnose/facts/facts.h"
 
 enum {
 	PLAN_FRAMES_MIN = 30, /* below: unknown */

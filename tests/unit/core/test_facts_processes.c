@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a diagnosis knows of other processes and of how the app's own may run, from literals. */
-#include "daemon/core/diagnose/facts_processes.h"
+#include "daemon/core/diagnose/facts/facts_processes.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -17,8 +17,8 @@
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"
-#include "daemon/core/diagnose/facts.h"
-#include "daemon/core/diagnose/gather.h"
+#include "daemon/core/diagnose/facts/facts.h"
+#include "daemon/core/diagnose/facts/gather.h"
 #include "daemon/core/frames/settings.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/metrics/throttle.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What facts_gather() measures of simulated apps, of which everything is known. */
-#include "daemon/core/diagnose/gather.h"
+#include "daemon/core/diagnose/facts/gather.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/diagnose/diagnose.h"
+#include "daemon/core/diagnose/rules/diagnose.h"
 #include "tests/unit/unit.h"
 
 #define UNKNOWN ((double)NAN)

@@ -12,7 +12,7 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/diagnose/forecast.h"
-#include "daemon/core/diagnose/past_frames.h"
+#include "daemon/core/diagnose/facts/past_frames.h"
 #include "daemon/core/diagnose/plan.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"

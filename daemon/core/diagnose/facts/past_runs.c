@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* past_runs.c: pairs begins by id with their ends, and takes nested time out of what is around. */
-#include "daemon/core/diagnose/past_runs.h"
+#include "daemon/core/diagnose/facts/past_runs.h"
 
 #include "daemon/core/frames/trace_buffer.h"
 

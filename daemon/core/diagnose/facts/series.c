@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* series.c: reads metrics along segments. */
-#include "daemon/core/diagnose/series.h"
+#include "daemon/core/diagnose/facts/series.h"
 
 #include <stdio.h>
 #include <string.h>

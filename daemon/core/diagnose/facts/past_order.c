@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/diagnose/past_frames.h"
+#include "daemon/core/diagnose/facts/past_frames.h"
 
 void past_finish_waits(struct past_frames *past)
 {

@@ -4,14 +4,14 @@
  * joined by id, whichever thread ran their stages. Without ids, the moments at which iterations
  * begin are collected first, and what ran is then assigned to them by time.
  */
-#include "daemon/core/diagnose/past_frames.h"
+#include "daemon/core/diagnose/facts/past_frames.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/diagnose/past_runs.h"
+#include "daemon/core/diagnose/facts/past_runs.h"
 #include "daemon/core/frames/trace_buffer.h"
 
 enum {

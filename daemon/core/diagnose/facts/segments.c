@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* segments.c: divides time into segments, tells fast ones from slow ones, and judges columns. */
-#include "daemon/core/diagnose/segments.h"
+#include "daemon/core/diagnose/facts/segments.h"
 
 #include <string.h>
 

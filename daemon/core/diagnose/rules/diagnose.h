@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/diagnose/facts.h"
+#include "daemon/core/diagnose/facts/facts.h"
 
 enum { FINDINGS_MAX = 6, FINDING_EVIDENCE = 5, DIAGNOSIS_FRAMES = 10 /* below: too few data */ };
 

@@ -3,7 +3,7 @@
  * rules_memory.c: judges memory and storage: a leak of the app itself, pressure that is felt
  * whoever causes it, and waits for storage. A leak of another process is pressure at most.
  */
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 #define MIB (1024.0 * 1024)
 #define LEAK_BYTES (2 * MIB)

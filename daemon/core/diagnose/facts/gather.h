@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
-#include "daemon/core/diagnose/facts.h"
+#include "daemon/core/diagnose/facts/facts.h"
 
 struct app;
 struct gatherer; /* scratch, about 1 MiB */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 #define ON 0.1		/* share of the time in which a flag counts as on */
 #define FLICKER 0.02	/* low voltage comes in moments */

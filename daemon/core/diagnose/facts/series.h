@@ -6,8 +6,8 @@
 #pragma once
 
 #include "daemon/core/core.h"
-#include "daemon/core/diagnose/facts.h"
-#include "daemon/core/diagnose/segments.h"
+#include "daemon/core/diagnose/facts/facts.h"
+#include "daemon/core/diagnose/facts/segments.h"
 
 /* Scratch. */
 struct series {

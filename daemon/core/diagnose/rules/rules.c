@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules.c: lists the rules of the diagnosis: a row per cause, see struct rule. */
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 /* clang-format off */
 #define M(name) (FACT_##name + 1)

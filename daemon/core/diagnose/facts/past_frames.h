@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/core/diagnose/facts.h"
+#include "daemon/core/diagnose/facts/facts.h"
 
 struct app;
 

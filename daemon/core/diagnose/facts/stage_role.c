@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/core/diagnose/facts.h"
+#include "daemon/core/diagnose/facts/facts.h"
 
 /* A word with a final '.' is a complete word of the name: "cam" and "read" are parts of others. */
 static const struct {

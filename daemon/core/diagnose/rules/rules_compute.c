@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 #define DOMINATES 0.4	   /* of a frame's work */
 #define PREPROCESSING 0.35 /* of a frame's work is too much for preparing it */

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "daemon/core/diagnose/facts.h"
-#include "daemon/core/diagnose/segments.h"
+#include "daemon/core/diagnose/facts/facts.h"
+#include "daemon/core/diagnose/facts/segments.h"
 
 /* The last two are one for each stage. */
 enum measure {

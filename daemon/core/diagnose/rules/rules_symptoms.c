@@ -3,7 +3,7 @@
  * rules_symptoms.c: finds what is wrong with the frames before any rule asks why, and scores what a
  * rule explains of it. Sensors alone are never a symptom.
  */
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 #define SLOWER 1.10	  /* of usual */
 #define BELOW 1.05	  /* of the target: a camera's own rate is a little off its nominal one */

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "daemon/core/diagnose/facts.h"
-#include "daemon/core/diagnose/past_frames.h"
+#include "daemon/core/diagnose/facts/facts.h"
+#include "daemon/core/diagnose/facts/past_frames.h"
 
 typedef double column[FACTS_SEGMENTS];
 

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 #define HOG_PERCENT 25.0 /* of one core */
 #define LOW_PRIORITY 5	 /* nice */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* facts_processes.c: takes bystanders that are not of the app, how the board is set, and the limits
  * of the app's main process. */
-#include "daemon/core/diagnose/facts_processes.h"
+#include "daemon/core/diagnose/facts/facts_processes.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * by which a person can check it. What is not known is omitted, never printed as NaN. */
 #include <stdio.h>
 
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 #define BIT(name) (UINT64_C(1) << FACT_##name)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather.c: measures the facts of a diagnosis. */
-#include "daemon/core/diagnose/gather.h"
+#include "daemon/core/diagnose/facts/gather.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/apps.h"
-#include "daemon/core/diagnose/facts_processes.h"
-#include "daemon/core/diagnose/frame_facts.h"
-#include "daemon/core/diagnose/series.h"
+#include "daemon/core/diagnose/facts/facts_processes.h"
+#include "daemon/core/diagnose/facts/frame_facts.h"
+#include "daemon/core/diagnose/facts/series.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/status/modes.h"

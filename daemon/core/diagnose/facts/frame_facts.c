@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frame_facts.c: measures frames, and folds measures of many of them into facts. */
-#include "daemon/core/diagnose/frame_facts.h"
+#include "daemon/core/diagnose/facts/frame_facts.h"
 
 #include "daemon/core/metrics/throttle.h"
 #include "proto/percentile.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "daemon/core/diagnose/diagnose.h"
+#include "daemon/core/diagnose/rules/diagnose.h"
 #include "proto/text.h"
 
 /* What is wrong, apart from why. */

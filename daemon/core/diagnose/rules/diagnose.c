@@ -3,12 +3,12 @@
  * diagnose.c: judges facts by all rules, takes from each finding what a stronger one explains as
  * its consequence, and orders what is left. What no rule explains is said to be unexplained.
  */
-#include "daemon/core/diagnose/diagnose.h"
+#include "daemon/core/diagnose/rules/diagnose.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/core/diagnose/rules_private.h"
+#include "daemon/core/diagnose/rules/rules_private.h"
 
 #define HIGH 0.7
 #define MEDIUM 0.4
