@@ -21,25 +21,22 @@ struct entry {
 	char app[PROTO_NAME_SIZE];
 	uid_t uid;
 	uint64_t known_ns, run;
-	uint64_t made_ns; /* 0 = not yet */
-	bool published;
-	bool confirmed; /* the latest is as the one before */
-	struct diagnosis latest, last_published;
-	struct diagnosis before; /* of the turn before; t_ns 0 = there was none */
-	struct facts facts;	 /* of the latest */
+	uint64_t turn_ns;   /* of its last turn; 0 = there was none */
+	unsigned verdict;   /* of that turn */
+	bool confirmed;	    /* the turn before had the same */
+	unsigned announced; /* verdict of published; 0 = nothing is */
+	struct diagnosis latest, published;
+	struct facts facts; /* of the latest */
 };
 
 struct diagnoses {
 	const struct core *core;
 	struct gatherer *gatherer; /* NULL until the first app runs: it is large */
 	uint64_t alert_ns;	   /* of the last one that was made for an alert */
+	diagnoses_observer *observer;
+	void *ctx;
 	size_t count;
 	struct entry *entry[APPS_MAX];
-	size_t observers;
-	struct {
-		diagnoses_observer *call;
-		void *ctx;
-	} observer[DIAGNOSES_OBSERVERS];
 };
 
 int diagnoses_create(const struct core *core, struct diagnoses **ret)
@@ -81,14 +78,6 @@ static struct entry *find(const struct diagnoses *diagnoses, const struct app *a
 	return NULL;
 }
 
-static void notify(
-	struct diagnoses *diagnoses, const struct entry *entry, const struct diagnosis *diagnosis)
-{
-	for (size_t i = 0; i < diagnoses->observers; i++) {
-		diagnoses->observer[i].call(diagnoses->observer[i].ctx, entry->app, diagnosis);
-	}
-}
-
 /* The app whose current run the entry is of, while it runs. */
 static bool is_running(const struct diagnoses *diagnoses, const struct entry *entry)
 {
@@ -96,29 +85,24 @@ static bool is_running(const struct diagnoses *diagnoses, const struct entry *en
 	return app && app->processes > 0 && is_of(entry, app);
 }
 
-/* The oldest entry of an app that does not run, else a new one. NULL: no memory. */
+/* That of an app that does not run, else a new one. NULL: no memory. */
 static struct entry *make_entry(struct diagnoses *diagnoses, const struct app *app)
 {
 	struct entry *entry = NULL;
-	for (size_t i = 0; i < diagnoses->count; i++) {
+	for (size_t i = 0; i < diagnoses->count && !entry; i++) {
 		struct entry *other = diagnoses->entry[i];
-		bool older = !entry || other->made_ns < entry->made_ns;
-		if (older && !other->published && !is_running(diagnoses, other)) {
-			entry = other;
-		}
+		bool free = other->announced == 0 && !is_running(diagnoses, other);
+		entry = free ? other : NULL;
 	}
 	if (!entry && diagnoses->count < APPS_MAX) {
 		entry = mem_zalloc(sizeof(*entry));
-		if (entry) {
-			diagnoses->entry[diagnoses->count++] = entry;
-		}
+		diagnoses->entry[diagnoses->count] = entry;
+		diagnoses->count += entry != NULL;
 	}
 	if (entry) {
-		snprintf(entry->app, sizeof(entry->app), "%s", app->name);
-		entry->uid = app->uid;
-		entry->known_ns = app->known_ns;
-		entry->run = app->run;
-		entry->made_ns = entry->before.t_ns = 0;
+		*entry =
+			(struct entry){.uid = app->uid, .known_ns = app->known_ns, .run = app->run};
+		memcpy(entry->app, app->name, sizeof(entry->app));
 	}
 	return entry;
 }
@@ -133,39 +117,31 @@ static struct entry *make(struct diagnoses *diagnoses, const struct app *app, ui
 	if (entry) {
 		facts_gather(diagnoses->gatherer, diagnoses->core, app, now_ns, &entry->facts);
 		diagnose(&entry->facts, &entry->latest);
-		entry->latest.t_ns = entry->made_ns = now_ns;
+		entry->latest.t_ns = now_ns;
 	}
 	return entry;
 }
 
-/* Whether both are the same to those who read one line. */
-static bool is_same(const struct diagnosis *a, const struct diagnosis *b)
+/* The same number for what is the same to those who read one line; never 0. */
+static unsigned verdict_of(const struct diagnosis *diagnosis)
 {
-	return a->state == b->state && (a->state != DIAGNOSIS_FINDINGS ||
-					       (a->finding[0].cause == b->finding[0].cause &&
-						       finding_confidence(&a->finding[0]) ==
-							       finding_confidence(&b->finding[0])));
+	const struct finding *first = &diagnosis->finding[0];
+	return diagnosis->state != DIAGNOSIS_FINDINGS
+		       ? 1 + (unsigned)diagnosis->state
+		       : 8 * (1 + (unsigned)first->cause) + (unsigned)finding_confidence(first);
 }
 
-static void publish(struct diagnoses *diagnoses, struct entry *entry)
+static void take_turn(struct diagnoses *diagnoses, struct entry *entry)
 {
-	entry->confirmed = entry->before.t_ns > 0 && is_same(&entry->latest, &entry->before);
-	if (entry->confirmed &&
-		!(entry->published && is_same(&entry->latest, &entry->last_published))) {
-		entry->published = true;
-		entry->last_published = entry->latest;
-		notify(diagnoses, entry, &entry->last_published);
-	}
-	entry->before = entry->latest;
-}
-
-static void withdraw_ended(struct diagnoses *diagnoses)
-{
-	for (size_t i = 0; i < diagnoses->count; i++) {
-		struct entry *entry = diagnoses->entry[i];
-		if (entry->published && !is_running(diagnoses, entry)) {
-			entry->published = false;
-			notify(diagnoses, entry, NULL);
+	unsigned verdict = verdict_of(&entry->latest);
+	entry->confirmed = verdict == entry->verdict;
+	entry->verdict = verdict;
+	entry->turn_ns = entry->latest.t_ns;
+	if (entry->confirmed && verdict != entry->announced) {
+		entry->announced = verdict;
+		entry->published = entry->latest;
+		if (diagnoses->observer) {
+			diagnoses->observer(diagnoses->ctx, entry->app, &entry->published);
 		}
 	}
 }
@@ -173,21 +149,28 @@ static void withdraw_ended(struct diagnoses *diagnoses)
 void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns)
 {
 	const struct app *app, *due = NULL;
-	uint64_t due_ns = 0;
-	withdraw_ended(diagnoses);
+	uint64_t due_ns = now_ns + 1;
+	for (size_t i = 0; i < diagnoses->count; i++) {
+		struct entry *entry = diagnoses->entry[i];
+		if (entry->announced != 0 && !is_running(diagnoses, entry)) {
+			entry->announced = 0;
+			if (diagnoses->observer) {
+				diagnoses->observer(diagnoses->ctx, entry->app, NULL);
+			}
+		}
+	}
 	for (size_t i = 0; (app = apps_at(diagnoses->core->apps, i)); i++) {
 		const struct entry *entry = app->processes > 0 ? find(diagnoses, app) : NULL;
-		bool met = entry && entry->before.t_ns > 0;
-		uint64_t every_ns = met && !entry->confirmed ? EVERY_NS / 2 : EVERY_NS;
-		uint64_t turn_ns = met ? entry->before.t_ns + every_ns : 0;
-		if (app->processes > 0 && turn_ns <= now_ns && (!due || turn_ns < due_ns)) {
+		uint64_t turn_ns = entry ? entry->turn_ns : 0;
+		turn_ns += turn_ns == 0 ? 0 : entry->confirmed ? EVERY_NS : EVERY_NS / 2;
+		if (app->processes > 0 && turn_ns < due_ns) {
 			due = app;
 			due_ns = turn_ns;
 		}
 	}
 	struct entry *entry = due ? make(diagnoses, due, now_ns) : NULL;
 	if (entry) {
-		publish(diagnoses, entry);
+		take_turn(diagnoses, entry);
 	}
 }
 
@@ -195,13 +178,13 @@ const struct diagnosis *diagnoses_find(
 	const struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns)
 {
 	const struct entry *entry = diagnoses ? find(diagnoses, app) : NULL;
-	if (!entry || entry->made_ns == 0) {
+	if (!entry) {
 		return NULL;
 	}
 	/* a turn is longer when more apps run than it has seconds */
 	uint64_t turn_ns =
 		diagnoses->count > DIAGNOSES_EVERY_S ? diagnoses->count * SECOND_NS : EVERY_NS;
-	return now_ns < entry->made_ns + 3 * turn_ns ? &entry->latest : NULL;
+	return now_ns < entry->latest.t_ns + 3 * turn_ns ? &entry->latest : NULL;
 }
 
 const char *diagnoses_summary(
@@ -215,7 +198,7 @@ const struct diagnosis *diagnoses_ask(struct diagnoses *diagnoses, const struct 
 	uint64_t now_ns, uint64_t max_age_ns, const struct facts **facts)
 {
 	const struct entry *entry = find(diagnoses, app);
-	if (!entry || entry->made_ns == 0 || now_ns >= entry->made_ns + max_age_ns) {
+	if (!entry || now_ns >= entry->latest.t_ns + max_age_ns) {
 		entry = make(diagnoses, app, now_ns);
 	}
 	if (!entry) {
@@ -259,31 +242,18 @@ const struct diagnosis *diagnoses_published(
 {
 	for (size_t i = 0; i < diagnoses->count; i++) {
 		const struct entry *entry = diagnoses->entry[i];
-		if (entry->published && index-- == 0) {
+		if (entry->announced != 0 && index-- == 0) {
 			*app = entry->app;
-			return &entry->last_published;
+			return &entry->published;
 		}
 	}
 	return NULL;
 }
 
-int diagnoses_observe(struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx)
+void diagnoses_observe(struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx)
 {
-	if (diagnoses->observers == DIAGNOSES_OBSERVERS) {
-		return -ENOSPC;
+	if (observer || diagnoses->ctx == ctx) {
+		diagnoses->observer = observer;
+		diagnoses->ctx = ctx;
 	}
-	diagnoses->observer[diagnoses->observers].call = observer;
-	diagnoses->observer[diagnoses->observers++].ctx = ctx;
-	return 0;
-}
-
-void diagnoses_unobserve(struct diagnoses *diagnoses, const void *ctx)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < diagnoses->observers; i++) {
-		if (diagnoses->observer[i].ctx != ctx) {
-			diagnoses->observer[count++] = diagnoses->observer[i];
-		}
-	}
-	diagnoses->observers = count;
 }

@@ -3,7 +3,7 @@
  * diagnoses.h: keeps the latest diagnosis of every app that runs, made in turns: one app a second
  * at most, each every DIAGNOSES_EVERY_S, or half of it after a change, so that status, alerts and
  * MQTT have it without asking. What is published is what was the same twice in a row: state, and
- * cause and confidence of the first finding. Observers get it when that changes. Memory is
+ * cause and confidence of the first finding. The observer gets it when that changes. Memory is
  * allocated per app, when it is first diagnosed; that of an app that is gone is used again.
  */
 #pragma once
@@ -14,7 +14,7 @@
 #include "daemon/core/core.h"
 #include "daemon/core/diagnose/rules/diagnose.h"
 
-enum { DIAGNOSES_EVERY_S = 10, DIAGNOSES_OBSERVERS = 2 };
+enum { DIAGNOSES_EVERY_S = 10 };
 
 struct app;
 struct diagnoses;
@@ -50,6 +50,5 @@ const struct diagnosis *diagnoses_ask(struct diagnoses *diagnoses, const struct 
 const struct diagnosis *diagnoses_published(
 	const struct diagnoses *diagnoses, size_t index, const char **app);
 
-int diagnoses_observe(
-	struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx); /* -ENOSPC */
-void diagnoses_unobserve(struct diagnoses *diagnoses, const void *ctx);
+/* There is one observer. NULL: none any more, if it is that of ctx. */
+void diagnoses_observe(struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx);

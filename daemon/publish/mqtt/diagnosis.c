@@ -26,16 +26,10 @@ static void on_change(void *ctx, const char *app, const struct diagnosis *diagno
 	}
 }
 
-int mqtt_diagnosis_open(struct mqtt *mqtt)
-{
-	struct diagnoses *diagnoses = mqtt->core->diagnoses;
-	return diagnoses ? diagnoses_observe(diagnoses, on_change, mqtt) : 0;
-}
-
-void mqtt_diagnosis_close(struct mqtt *mqtt)
+void mqtt_diagnosis_observe(struct mqtt *mqtt, bool observe)
 {
 	if (mqtt->core->diagnoses) {
-		diagnoses_unobserve(mqtt->core->diagnoses, mqtt);
+		diagnoses_observe(mqtt->core->diagnoses, observe ? on_change : NULL, mqtt);
 	}
 }
 
@@ -43,9 +37,8 @@ void mqtt_diagnosis_connected(struct mqtt *mqtt)
 {
 	const char *app;
 	const struct diagnosis *diagnosis;
-	for (size_t i = 0; mqtt->core->diagnoses &&
-			   (diagnosis = diagnoses_published(mqtt->core->diagnoses, i, &app));
-		i++) {
+	struct diagnoses *all = mqtt->core->diagnoses;
+	for (size_t i = 0; all && (diagnosis = diagnoses_published(all, i, &app)); i++) {
 		publish(mqtt, app, diagnosis);
 	}
 }

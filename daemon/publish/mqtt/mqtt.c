@@ -119,7 +119,7 @@ static void on_handle_closed(uv_handle_t *handle)
 static void close_handles(struct mqtt *mqtt)
 {
 	alerts_unobserve(mqtt->core->alerts, mqtt);
-	mqtt_diagnosis_close(mqtt);
+	mqtt_diagnosis_observe(mqtt, false);
 	uv_close((uv_handle_t *)&mqtt->async, on_handle_closed);
 	uv_close((uv_handle_t *)&mqtt->interval, on_handle_closed);
 	uv_close((uv_handle_t *)&mqtt->deadline, on_handle_closed);
@@ -288,7 +288,7 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 		}
 		update_status(mqtt);
 		r = alerts_observe(core->alerts, mqtt_on_transition, mqtt);
-		r = r < 0 ? r : mqtt_diagnosis_open(mqtt);
+		mqtt_diagnosis_observe(mqtt, r == 0);
 	}
 	if (r < 0) {
 		goto error;
@@ -318,7 +318,7 @@ void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx)
 	uv_timer_stop(&mqtt->discovery.birth);
 	uv_idle_stop(&mqtt->idle);
 	alerts_unobserve(mqtt->core->alerts, mqtt);
-	mqtt_diagnosis_close(mqtt);
+	mqtt_diagnosis_observe(mqtt, false);
 	mqtt_link_stop(mqtt->link);
 	bool connected = mqtt_link_status(mqtt->link).state == LINK_CONNECTED;
 	uv_timer_start(

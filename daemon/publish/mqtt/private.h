@@ -56,10 +56,8 @@ void mqtt_on_transition(void *ctx, const struct alert_transition *transition);
 /* Publishes a retained state; the broker must forget it one day. */
 void mqtt_put_retained(struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length);
 
-/* diagnosis.c: registers and unregisters the observer; publishes all within mqtt_publish_retained.
- */
-int mqtt_diagnosis_open(struct mqtt *mqtt);
-void mqtt_diagnosis_close(struct mqtt *mqtt);
+/* diagnosis.c: observes diagnoses, or not any more; publishes all within mqtt_publish_retained. */
+void mqtt_diagnosis_observe(struct mqtt *mqtt, bool observe);
 void mqtt_diagnosis_connected(struct mqtt *mqtt);
 
 /* At each connection: what a broker without memory must know, and what it must forget. */

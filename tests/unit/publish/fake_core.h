@@ -58,17 +58,10 @@ void alerts_unobserve(struct alerts *alerts, void *ctx)
 	}
 }
 
-int diagnoses_observe(struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx)
+void diagnoses_observe(struct diagnoses *diagnoses, diagnoses_observer *observer, void *ctx)
 {
 	(void)diagnoses;
 	(void)observer;
-	(void)ctx;
-	return 0;
-}
-
-void diagnoses_unobserve(struct diagnoses *diagnoses, const void *ctx)
-{
-	(void)diagnoses;
 	(void)ctx;
 }
 
