@@ -194,12 +194,12 @@ static void put_cause(
 	}
 }
 
-/* What explains most of the excess, at least one cause if there are any. */
+/* What explains most of the excess, at least one cause if there are any; else what went on. */
 static void summarize(const struct slow_frame *slow, struct text *text)
 {
 	const struct explanation *ret = slow->ret;
 	const char *separator = ":";
-	bool caused = false;
+	bool caused = false, explained = false;
 	for (size_t i = 0; i < ret->differences; i++) {
 		const struct difference *difference = &ret->difference[i];
 		bool where = difference->kind == DIFFERENCE_WHERE;
@@ -211,9 +211,13 @@ static void summarize(const struct slow_frame *slow, struct text *text)
 		} else if (!where && (main || !caused)) {
 			put_cause(ret, difference, text);
 			caused = true;
+			explained |= main;
 		}
 	}
-	if (!caused) {
+	if (slow->pressed && !explained && !strstr(text->data, slow->pressed)) {
+		text_add(
+			text, "; %s was %.0f %% at the time", slow->pressed, slow->pressed_percent);
+	} else if (!caused) {
 		text_add(text, "; no cause was measured");
 	}
 }
@@ -276,11 +280,14 @@ size_t explain_find(const struct past_frames *frames, enum explain_by by, uint64
 {
 	size_t found = SIZE_MAX;
 	uint64_t nearest_ns = SECOND;
-	double slowest_ms = 0;
+	double slowest_ms = -1;
 	for (size_t i = 0; i < frames->count; i++) {
 		const struct past_frame *frame = &frames->frame[i];
 		uint64_t ns = by == EXPLAIN_TIME ? distance_ns(frame, value) : 0;
 		double ms = by == EXPLAIN_ID ? 0 : fmax(took_ms(frame), 0); /* NAN becomes 0 */
+		if (by == EXPLAIN_WORST && i == 0 && frames->whole) {
+			ms = 0; /* the first of a run warms up */
+		}
 		bool candidate = by != EXPLAIN_ID || frame->id == value;
 		if (candidate && (ns < nearest_ns || (ns == nearest_ns && ms >= slowest_ms))) {
 			found = i;

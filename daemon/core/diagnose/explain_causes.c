@@ -12,6 +12,7 @@
 #include "proto/text.h"
 
 static const double SENSOR_SHARE = 0.05, SENSOR_MIN = 2; /* changes that are listed */
+static const double PRESSED = 20;			 /* percent of the time: high in itself */
 static const uint64_t SAMPLE_NS = UINT64_C(15000000000); /* older is not known */
 
 static const struct cause {
@@ -123,6 +124,11 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 	double worse = falls ? usual - value : value - usual;
 	double limit = fmax(SENSOR_MIN * (suffix ? scales[series->unit].size : 1),
 		fmax(SENSOR_SHARE * fabs(usual), SCATTERS * scatter));
+	/* what is always high does not differ, but says what went on */
+	if (text_starts_with(path, "pressure/") && value >= fmax(PRESSED, slow->pressed_percent)) {
+		slow->pressed = path;
+		slow->pressed_percent = value;
+	}
 	if (!(worse > limit) || (clock && of_cpu && slow->clocked[true])) {
 		return; /* processors slow down together: one of them says it */
 	}

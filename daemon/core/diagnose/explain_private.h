@@ -38,6 +38,8 @@ struct slow_frame {
 	double cpu_ms, other_ms; /* of the excess, not explained yet */
 	bool divided;		 /* CPU time is known; else other_ms is all of it */
 	bool clocked[2];	 /* a clock that fell is listed: [true] of the CPU */
+	const char *pressed;	 /* the highest of high pressures at its time; NULL = none */
+	double pressed_percent;
 	struct explanation *ret;
 };
 

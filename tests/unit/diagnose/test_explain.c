@@ -399,6 +399,22 @@ START_TEST(without_context_only_stages_and_sensors_differ)
 }
 END_TEST
 
+START_TEST(pressure_that_is_always_high_is_what_went_on)
+{
+	for (size_t i = 0; i < FRAMES; i++) {
+		frame(i)->has_context = false;
+		frame(i)->cpu_ms = NAN;
+	}
+	lengthen(66, INFER);
+	add_series("pressure/cpu/some", UNIT_PERCENT, 92, 93);
+	add_series("pressure/io/some", UNIT_PERCENT, 19, 19);
+	explain(AT);
+	ck_assert_ptr_nonnull(strstr(
+		explanation.summary, ": infer +66.0 ms; pressure/cpu/some was 93 % at the time"));
+	ck_assert_ptr_null(strstr(explanation.summary, "io"));
+}
+END_TEST
+
 START_TEST(sensors_without_values_are_no_difference)
 {
 	lengthen(66, INFER);
@@ -517,6 +533,12 @@ START_TEST(frames_are_found_by_id_time_and_length)
 	ck_assert_uint_eq(explain_find(frames, EXPLAIN_TIME, 9 * S - 1), SIZE_MAX);
 	ck_assert_uint_eq(
 		explain_find(frames, EXPLAIN_TIME, frame(FRAMES - 1)->end_ns + S + 1), SIZE_MAX);
+	frame(0)->end_ns += 500 * MS; /* the first of the run warms up */
+	frames->whole = true;
+	ck_assert_uint_eq(explain_find(frames, EXPLAIN_WORST, 0), AT);
+	ck_assert_uint_eq(explain_find(frames, EXPLAIN_ID, 1000), 0);
+	frames->count = 1;
+	ck_assert_uint_eq(explain_find(frames, EXPLAIN_WORST, 0), 0);
 	frames->count = 0;
 	ck_assert_uint_eq(explain_find(frames, EXPLAIN_WORST, 0), SIZE_MAX);
 }

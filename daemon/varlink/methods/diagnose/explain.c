@@ -33,33 +33,33 @@ static const char *const sensors[] = {"pressure/cpu/some", "pressure/memory/some
 	"pressure/io/some", "cpu/utilization", "cpu/iowait", "cpu/*/frequency", "gpu/utilization",
 	"gpu/frequency", "emc/utilization", "temperature/max", "swap/used", "throttle/active"};
 
-static void read_series(struct explain_work *work, const struct core *core,
-	const struct metric *metric, const struct past_frame *frame)
+static bool is_wanted(const char *metric)
 {
-	bool done;
-	struct history_cursor cursor = {
-		.from_ns = frame->end_ns > SENSORS_NS ? frame->end_ns - SENSORS_NS : 0,
-		.to_ns = frame->end_ns + SENSORS_NS};
-	struct history_point *points = work->points[work->count];
-	if (history_find(core->history, metric->name, &cursor.series) < 0) {
-		return;
+	bool wanted = false;
+	for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
+		wanted |= proto_query_match(sensors[i], metric);
 	}
-	work->series[work->count++] = (struct explain_series){.path = metric->name,
-		.unit = metric->unit,
-		.count = history_read(core->history, &cursor, points, POINTS, 0, &done),
-		.point = points};
+	return wanted;
 }
 
 static void read_sensors(
 	struct explain_work *work, const struct core *core, const struct past_frame *frame)
 {
-	uint32_t cursor = 0;
-	for (const struct metric *metric; (metric = metrics_next(core->metrics, &cursor));) {
-		for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
-			if (work->count < SERIES && proto_query_match(sensors[i], metric->name)) {
-				read_series(work, core, metric, frame);
-				break;
-			}
+	uint32_t at = 0;
+	for (const struct metric *metric;
+		work->count < SERIES && (metric = metrics_next(core->metrics, &at));) {
+		bool done;
+		struct history_cursor cursor = {
+			.from_ns = frame->end_ns > SENSORS_NS ? frame->end_ns - SENSORS_NS : 0,
+			.to_ns = frame->end_ns + SENSORS_NS};
+		struct history_point *points = work->points[work->count];
+		if (is_wanted(metric->name) &&
+			history_find(core->history, metric->name, &cursor.series) >= 0) {
+			work->series[work->count++] = (struct explain_series){.path = metric->name,
+				.unit = metric->unit,
+				.count = history_read(
+					core->history, &cursor, points, POINTS, 0, &done),
+				.point = points};
 		}
 	}
 }
@@ -67,6 +67,10 @@ static void read_sensors(
 static void explanation_fields(struct json *out, const struct core *core, const struct app *app,
 	const struct past_frame *frame, const struct explanation *explanation)
 {
+#define FIELD(name, member) JSON_FIELD(struct difference, name, member)
+	static const struct json_field fields[] = {
+		FIELD("value", value), FIELD("usual", usual), FIELD("explained_ms", explained_ms)};
+#undef FIELD
 	json_string(out, "app", app->name);
 	if (frame->id <= INT64_MAX) {
 		json_unsigned(out, "frame", frame->id);
@@ -82,26 +86,13 @@ static void explanation_fields(struct json *out, const struct core *core, const 
 		json_open(out, NULL, '{');
 		json_string(out, "what", difference->what);
 		json_string(out, "unit", unit_name(difference->unit));
-		json_number_opt(out, "value", difference->value);
-		json_number_opt(out, "usual", difference->usual);
-		json_number_opt(out, "explained_ms", difference->explained_ms);
+		JSON_FIELDS(out, fields, difference);
 		json_string(out, "text", difference->text);
 		json_close(out, '}');
 	}
 	json_close(out, ']');
 	json_string(out, "summary", explanation->summary);
 	json_string_opt(out, "reason", explanation->reason);
-}
-
-static enum api_result frame_not_found(struct api_call *call)
-{
-	char name[32] = "worst";
-	for (size_t i = 1; i < 3; i++) {
-		if (call->value[i].present) {
-			snprintf(name, sizeof(name), "%" PRId64, call->value[i].integer);
-		}
-	}
-	return reply_not_found(call->out, "frame", name);
 }
 
 static enum api_result explain(
@@ -120,7 +111,12 @@ static enum api_result explain(
 	past_frames_read(app, from_ns, to_ns, past);
 	size_t index = explain_find(past, by, value);
 	if (index >= past->count) {
-		return frame_not_found(call);
+		char name[32] = "worst";
+		if (by != EXPLAIN_WORST) {
+			snprintf(name, sizeof(name), "%" PRId64,
+				by == EXPLAIN_ID ? id->integer : time->integer);
+		}
+		return reply_not_found(call->out, "frame", name);
 	}
 	read_sensors(work, call->core, &past->frame[index]);
 	explain_frame(past, index, work->series, work->count, &work->explanation);
