@@ -61,36 +61,28 @@ static bool is_worth_while(const cJSON *opportunity, const char *unused)
 	return strcmp(json_word(opportunity, "priority"), "LOW") != 0;
 }
 
-/* Whether it is the advice of a finding, or "STAGE: …" of an opportunity. */
-static bool is_given(const cJSON *diagnosis, const char *text)
-{
-	const cJSON *row = json_first(diagnosis, "optimization_opportunities");
-	for (; row; row = row->next) {
-		const char *stage = json_word(row, "stage");
-		if (text_starts_with(text, stage) && text[strlen(stage)] == ':') {
-			return true;
-		}
-	}
-	for (row = json_first(diagnosis, "findings"); row; row = row->next) {
-		const cJSON *advice = json_first(row, "advice");
-		for (; advice; advice = advice->next) {
-			if (cJSON_IsString(advice) && strcmp(advice->valuestring, text) == 0) {
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-/* What stays of the recommendations are notes: the rest is advice that is shown where it belongs,
- * or belongs to what is not shown. */
+/* Advice that is shown where it belongs, or belongs to what is not shown, is no note: that of
+ * findings, and "STAGE: …" of opportunities. */
 static void keep_notes(cJSON *diagnosis)
 {
-	cJSON *list = cJSON_GetObjectItemCaseSensitive(diagnosis, "recommendations"), *next;
-	for (cJSON *item = cJSON_IsArray(list) ? list->child : NULL; item; item = next) {
-		next = item->next;
-		if (!cJSON_IsString(item) || is_given(diagnosis, item->valuestring)) {
-			cJSON_Delete(cJSON_DetachItemViaPointer(list, item));
+	cJSON *notes = cJSON_GetObjectItemCaseSensitive(diagnosis, "recommendations"), *next;
+	for (cJSON *note = cJSON_IsArray(notes) ? notes->child : NULL; note; note = next) {
+		next = note->next;
+		bool given = !cJSON_IsString(note);
+		const cJSON *row = json_first(diagnosis, "optimization_opportunities");
+		for (; row && !given; row = row->next) {
+			const char *stage = json_word(row, "stage");
+			given = text_starts_with(note->valuestring, stage) &&
+				note->valuestring[strlen(stage)] == ':';
+		}
+		for (row = json_first(diagnosis, "findings"); row && !given; row = row->next) {
+			const cJSON *advice = json_first(row, "advice");
+			for (; advice && !given; advice = advice->next) {
+				given = cJSON_Compare(advice, note, true);
+			}
+		}
+		if (given) {
+			cJSON_Delete(cJSON_DetachItemViaPointer(notes, note));
 		}
 	}
 }

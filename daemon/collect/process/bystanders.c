@@ -54,15 +54,13 @@ struct bystanders_state {
 	bool compared; /* the last pass had one before it */
 };
 
-/* Most are found at once, where the last one was followed. */
+/* Most are found at once, where the last one was followed. NULL: it was not there. */
 static const struct seen *find_before(struct table *before, const struct proc_stat *stat, pid_t pid)
 {
 	for (size_t i = 0; i < before->count; i++) {
-		size_t at = (before->next + i) % before->count;
-		if (before->seen[at].pid == pid) {
-			before->next = at + 1;
-			bool same = before->seen[at].start_ticks == stat->start_ticks;
-			return same ? &before->seen[at] : NULL;
+		const struct seen *seen = &before->seen[before->next++ % before->count];
+		if (seen->pid == pid) {
+			return seen->start_ticks == stat->start_ticks ? seen : NULL;
 		}
 	}
 	return NULL;

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "proto/text.h"
 
@@ -34,16 +33,14 @@ static double now_of(const struct facts *facts, enum fact_metric metric)
 static bool is_throttled_by_heat(const struct facts *facts, const struct diagnosis *diagnosis)
 {
 	bool hot = now_of(facts, FACT_TEMPERATURE) > 80;
+	bool found = now_of(facts, FACT_SOFT_TEMP_LIMIT) > 0 ||
+		     (hot && (now_of(facts, FACT_THROTTLE_ACTIVE) > 0 ||
+				     now_of(facts, FACT_THROTTLED) > 0));
 	for (size_t i = 0; i < diagnosis->findings; i++) {
-		const struct finding *finding = &diagnosis->finding[i];
-		if (finding->cause == CAUSE_THERMAL_THROTTLING &&
-			finding_confidence(finding) > CONFIDENCE_LOW) {
-			return true;
-		}
+		found |= diagnosis->finding[i].cause == CAUSE_THERMAL_THROTTLING &&
+			 finding_confidence(&diagnosis->finding[i]) > CONFIDENCE_LOW;
 	}
-	return now_of(facts, FACT_SOFT_TEMP_LIMIT) > 0 ||
-	       (hot && (now_of(facts, FACT_THROTTLE_ACTIVE) > 0 ||
-			       now_of(facts, FACT_THROTTLED) > 0));
+	return found;
 }
 
 static void add_bottlenecks(
@@ -59,128 +56,96 @@ static void add_bottlenecks(
 	}
 }
 
-/* What is worth more than its share of a frame. The first row that matches holds; without words
- * the role decides. Gains are rules of thumb. */
+/* What is worth more than its share of a frame. The first row that matches holds. Gains are rules
+ * of thumb. */
 static const struct {
 	const char *what;
-	const char *words;    /* in the name or the category; NULL = any */
+	const char *words[4]; /* in the name or the category; none = any */
 	enum stage_role role; /* ROLES = any */
 	double above;	      /* percent of the time in stages */
 	double gain_low, gain_high;
 	const char *advice;
 } opportunities[] = {
-	{"memory operations", "memory memcpy copy alloc transfer", ROLES, 5, NAN, NAN,
+	{"memory operations", {"mem", "copy", "alloc", "transfer"}, ROLES, 5, NAN, NAN,
 		"reuse buffers and avoid copies: allocate once, map instead of copying"},
-	{"the detector", "detect yolo ssd", ROLE_INFER, 30, 10, 20,
+	{"the detector", {"detect", "yolo", "ssd"}, ROLE_INFER, 30, 10, 20,
 		"use a smaller detector or input, or run it only every few frames"},
-	{"the model", NULL, ROLE_INFER, 30, 15, 25,
+	{"the model", {NULL}, ROLE_INFER, 30, 15, 25,
 		"quantize the model (INT8, FP16), or use a smaller one"},
-	{"preprocessing", NULL, ROLE_PREPROCESS, 10, 5, 10,
+	{"preprocessing", {NULL}, ROLE_PREPROCESS, 10, 5, 10,
 		"resize and convert in one pass, on hardware that does it, or capture at the "
 		"size of the model's input"},
 };
 
-static bool contains_word(const char *text, const char *words)
-{
-	for (; *words; words += strspn(words, " ")) {
-		size_t length = strcspn(words, " ");
-		for (const char *at = text; *at; at++) {
-			if (strncasecmp(at, words, length) == 0) {
-				return true;
-			}
-		}
-		words += length;
-	}
-	return false;
-}
-
 static bool is_row_of(size_t row, const struct fact_stage *stage)
 {
-	const char *words = opportunities[row].words;
-	return (opportunities[row].role == ROLES || opportunities[row].role == stage->role) &&
-	       (!words || contains_word(stage->name, words) ||
-		       contains_word(stage->category, words));
+	const char *const *words = opportunities[row].words;
+	bool named = !words[0];
+	for (size_t i = 0; i < COUNT(opportunities[row].words) && words[i]; i++) {
+		named |= strcasestr(stage->name, words[i]) || strcasestr(stage->category, words[i]);
+	}
+	return named &&
+	       (opportunities[row].role == ROLES || opportunities[row].role == stage->role);
 }
 
-/* An app that names no categories has those of the roles. */
-static bool is_same_category(const struct fact_stage *a, const struct fact_stage *b)
-{
-	return a->category[0] || b->category[0] ? strcmp(a->category, b->category) == 0
-						: a->role == b->role && a->role != ROLE_OTHER;
-}
-
-/* Percent of the time of its category; NAN: it is alone there, or has none. */
+/* Percent of the time of its category, else of its role; NAN: it is alone there, or has none. */
 static double category_percent(const struct facts *facts, const struct fact_stage *stage)
 {
 	double sum = 0;
-	size_t members = 0;
-	for (size_t i = 0; i < facts->stages; i++) {
-		const struct fact_stage *other = &facts->stage[i];
-		if (is_same_category(stage, other) && other->share > 0) {
-			sum += other->share;
-			members++;
-		}
+	for (const struct fact_stage *other = facts->stage; other < facts->stage + facts->stages;
+		other++) {
+		bool same = strcmp(stage->category, other->category) == 0 &&
+			    (stage->category[0] ||
+				    (stage->role == other->role && stage->role != ROLE_OTHER));
+		sum += same && other->share > 0 ? other->share : 0;
 	}
-	return members > 1 && sum > 0 ? 100 * stage->share / sum : (double)NAN;
+	return sum > stage->share ? 100 * stage->share / sum : (double)NAN;
 }
 
-static void add_opportunity(
-	const struct facts *facts, const struct fact_stage *stage, struct opportunity *ret)
+static struct opportunity opportunity_of(const struct facts *facts, const struct fact_stage *stage)
 {
-	double percent = 100 * stage->share, category = category_percent(facts, stage);
-	*ret = (struct opportunity){.stage = stage,
+	double percent = 100 * stage->share;
+	struct opportunity ret = {.stage = stage->name,
 		.priority = percent > 20   ? "HIGH"
 			    : percent >= 5 ? "MEDIUM"
 					   : "LOW",
 		.share_percent = percent,
-		.category_percent = category,
+		.category_percent = category_percent(facts, stage),
 		.gain_low = NAN,
 		.gain_high = NAN};
-	struct text text = TEXT_IN(ret->text);
+	struct text text = TEXT_IN(ret.text);
 	size_t row = 0;
 	while (row < COUNT(opportunities) && !is_row_of(row, stage)) {
 		row++;
 	}
 	if (row < COUNT(opportunities) && percent > opportunities[row].above) {
-		ret->advice = opportunities[row].advice;
-		ret->gain_low = opportunities[row].gain_low;
-		ret->gain_high = opportunities[row].gain_high;
-		text_add(&text, "%s: %s takes %.0f %% of a frame", opportunities[row].what,
-			stage->name, percent);
+		ret.advice = opportunities[row].advice;
+		ret.gain_low = opportunities[row].gain_low;
+		ret.gain_high = opportunities[row].gain_high;
+		text_add(&text, "%s: %s takes %.0f %% of a frame: %s", opportunities[row].what,
+			stage->name, percent, ret.advice);
+	} else if (ret.category_percent > 50) {
+		text_add(&text, "%s takes %.0f %% of its category", stage->name,
+			ret.category_percent);
 	}
-	if (category > 50) {
-		text_join(&text, ", ", "%s takes %.0f %% of its category", stage->name, category);
-	}
-	if (ret->advice) {
-		text_add(&text, ": %s", ret->advice);
-	}
+	return ret;
 }
 
 /* A stage that mostly waits for the camera is not slow. */
-static bool is_work(const struct fact_stage *stage)
-{
-	return stage->share > 0 && (stage->role != ROLE_CAPTURE || stage->cpu_ratio >= 0.5);
-}
-
 static void add_opportunities(const struct facts *facts, struct improvements *ret)
 {
-	bool taken[FACTS_STAGES] = {false};
-	while (ret->opportunities < ADVICE_OPPORTUNITIES) {
-		size_t best = facts->stages;
-		for (size_t i = 0; i < facts->stages; i++) {
-			const struct fact_stage *stage = &facts->stage[i];
-			if (!taken[i] && is_work(stage) &&
-				(best == facts->stages ||
-					stage->share > facts->stage[best].share)) {
-				best = i;
-			}
+	for (size_t i = 0; i < facts->stages; i++) {
+		const struct fact_stage *stage = &facts->stage[i];
+		bool waits = stage->role == ROLE_CAPTURE && !(stage->cpu_ratio >= 0.5);
+		if (!(stage->share > 0) || waits) {
+			continue;
 		}
-		if (best == facts->stages) {
-			return;
+		size_t at = ret->opportunities++;
+		for (; at > 0 && ret->opportunity[at - 1].share_percent < 100 * stage->share;
+			at--) {
+			ret->opportunity[at] = ret->opportunity[at - 1];
 		}
-		taken[best] = true;
-		add_opportunity(
-			facts, &facts->stage[best], &ret->opportunity[ret->opportunities++]);
+		ret->opportunity[at] = opportunity_of(facts, stage);
 	}
 }
 
@@ -306,7 +271,7 @@ void advise(const struct facts *facts, const struct diagnosis *diagnosis, struct
 	}
 	for (size_t i = 0; i < ret->opportunities; i++) {
 		if (ret->opportunity[i].advice) {
-			recommend(ret, "%s: %s", ret->opportunity[i].stage->name,
+			recommend(ret, "%s: %s", ret->opportunity[i].stage,
 				ret->opportunity[i].advice);
 		}
 	}

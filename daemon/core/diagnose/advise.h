@@ -10,7 +10,6 @@
 
 enum {
 	ADVICE_BOTTLENECKS = 4,
-	ADVICE_OPPORTUNITIES = 8,
 	ADVICE_TRENDS = 8,
 	ADVICE_RECOMMENDATIONS = 16,
 	ADVICE_RUN_S = 10, /* a shorter run is reported as too short */
@@ -18,13 +17,12 @@ enum {
 
 /* A stage by its share of the time of a frame. */
 struct opportunity {
-	const struct fact_stage *stage;
-	const char *priority;	    /* "HIGH", "MEDIUM", "LOW" */
-	const char *advice;	    /* static; NULL: no rule holds */
-	double share_percent;	    /* of the time in stages */
-	double category_percent;    /* of its category's; NAN: it has none */
-	double gain_low, gain_high; /* percent of a frame; NAN: no rule of thumb */
-	char text[192];		    /* "" = no rule holds */
+	const char *stage, *priority; /* "HIGH", "MEDIUM", "LOW" */
+	const char *advice;	      /* static; NULL: no rule holds */
+	double share_percent;	      /* of the time in stages */
+	double category_percent;      /* of its category's; NAN: it has none */
+	double gain_low, gain_high;   /* percent of a frame; NAN: no rule of thumb */
+	char text[192];		      /* "" = no rule holds */
 };
 
 struct trend {
@@ -36,8 +34,8 @@ struct trend {
 /* Points into the facts that it was made of. Empty when they are of too few frames. */
 struct improvements {
 	size_t bottlenecks, opportunities, trends, recommendations;
-	const char *bottleneck[ADVICE_BOTTLENECKS]; /* "cpu_bound" */
-	struct opportunity opportunity[ADVICE_OPPORTUNITIES];
+	const char *bottleneck[ADVICE_BOTTLENECKS];   /* "cpu_bound" */
+	struct opportunity opportunity[FACTS_STAGES]; /* the greatest share first */
 	struct trend trend[ADVICE_TRENDS];
 	char recommendation[ADVICE_RECOMMENDATIONS][192];
 };

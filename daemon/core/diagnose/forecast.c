@@ -234,6 +234,12 @@ static double quantile(const struct mixture *mixture, double trip, double probab
 	return high < HORIZON_S ? high : INFINITY;
 }
 
+static const char *recent(const struct mixture *mixture)
+{
+	return mixture->first > 0 ? "load or fan changed just now"
+				  : "temperatures are known for too short a time";
+}
+
 static void judge(const struct mixture *mixture, double trip, struct forecast *ret)
 {
 	const double change = ret->steady_celsius - ret->now_celsius;
@@ -243,11 +249,9 @@ static void judge(const struct mixture *mixture, double trip, struct forecast *r
 		ret->reason = "there is no trip point";
 	} else if (ret->now_celsius >= trip) {
 		ret->state = FORECAST_AT_TRIP;
-		ret->soak = SOAK_THROTTLES;
 	} else if (ret->since_s < ANSWER_S || ret->points < ANSWER_POINTS) {
-		ret->reason = "load or fan changed just now";
+		ret->reason = recent(mixture);
 	} else if (ret->since_s >= SAFE_S && above(mixture, trip, INFINITY) < SAFE) {
-		ret->soak = SOAK_SAFE;
 		ret->state = change < -noticeable  ? FORECAST_FALLS
 			     : change > noticeable ? FORECAST_SETTLES
 						   : FORECAST_STEADY;
@@ -256,7 +260,6 @@ static void judge(const struct mixture *mixture, double trip, struct forecast *r
 	} else {
 		const double certain =
 			above(mixture, trip, time / 0.8) - above(mixture, trip, time / 1.2);
-		ret->soak = SOAK_THROTTLES;
 		const bool few = ret->points < MANY || mixture->noise > NOISY;
 		if (certain < (few ? CERTAIN_OF_FEW : CERTAIN)) {
 			ret->reason = "it is too early to say when the trip point is reached";
@@ -289,38 +292,52 @@ static double noise_variance(const struct mixture *mixture)
 	return fmax(fmax(sum, isfinite(quantum) ? square(quantum) / 12 : 0), 1e-4);
 }
 
-static void describe(const struct mixture *mixture, double coldest, struct forecast *ret)
+static void describe(const struct mixture *mixture, struct forecast *ret)
 {
 	const struct node *best = &mixture->node[mixture->best];
 	double ignored;
-	const double now = fit_at(best, mixture->span_s, &ignored),
-		     steady = fit_at(best, INFINITY, &ignored);
 	ret->points = mixture->count - mixture->first;
 	ret->since_s = mixture->span_s;
 	ret->tau_s = best->slow_s;
-	ret->now_celsius = STEADY + now;
+	ret->now_celsius = STEADY + fit_at(best, mixture->span_s, &ignored);
 	ret->steady_celsius = quantile(mixture, NAN, 0.5);
 	ret->steady_low = quantile(mixture, NAN, 1 - TAIL);
 	ret->steady_high = quantile(mixture, NAN, TAIL);
-	/* What is left of the rise decays with the slow time constant. */
-	const double left = (steady - now) / (steady - coldest);
-	ret->soak_s = left > 0.05 ? best->slow_s * log(left / 0.05) : 0;
+}
+
+/* The same value for long needs no fit, which would take the end of a step for a change. A sensor
+ * of coarse steps also keeps its value while it rises, but not for half of the time. */
+static bool is_constant(const struct mixture *mixture, double trip, struct forecast *ret)
+{
+	const size_t last = mixture->count - 1;
+	const double value = mixture->y[last] + STEADY;
+	size_t first = last;
+	while (first > 0 && mixture->y[first - 1] == mixture->y[last]) {
+		first--;
+	}
+	const double since_s = mixture->t[last] - mixture->t[first];
+	if (since_s < SAFE_S || 2 * since_s < mixture->t[last] - mixture->t[0] || !(value < trip)) {
+		return false;
+	}
+	ret->state = FORECAST_STEADY;
+	ret->now_celsius = ret->steady_celsius = ret->steady_low = ret->steady_high = value;
+	ret->since_s = since_s;
+	ret->points = mixture->count - first;
+	return true;
 }
 
 void forecast_temperature(
 	const struct forecast_point *points, size_t count, double trip, struct forecast *ret)
 {
 	struct mixture mixture = {.count = 0};
-	double coldest = INFINITY;
-	*ret = (struct forecast){FORECAST_UNKNOWN, NULL, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-		NAN, NAN, NAN, 0, SOAK_UNKNOWN, NAN};
+	*ret = (struct forecast){
+		FORECAST_UNKNOWN, NULL, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0};
 	for (size_t i = count > FORECAST_POINTS ? count - FORECAST_POINTS : 0; i < count; i++) {
 		const size_t at = mixture.count;
 		if (isfinite(points[i].t_s) && fabs(points[i].celsius) < 1000 &&
 			(at == 0 || points[i].t_s > mixture.t[at - 1])) {
 			mixture.t[at] = points[i].t_s;
 			mixture.y[at] = points[i].celsius - STEADY;
-			coldest = fmin(coldest, mixture.y[at]);
 			mixture.count++;
 		}
 	}
@@ -328,15 +345,18 @@ void forecast_temperature(
 		ret->reason = "there are too few temperatures";
 		return;
 	}
+	if (is_constant(&mixture, trip, ret)) {
+		return;
+	}
 	mixture.step_s =
 		(mixture.t[mixture.count - 1] - mixture.t[0]) / (double)(mixture.count - 1);
 	mixture.noise = noise_variance(&mixture);
 	find_change(&mixture);
 	if (mixture.count - mixture.first < POINTS_MIN) {
-		ret->reason = "load or fan changed just now";
+		ret->reason = recent(&mixture);
 		return;
 	}
 	weigh(&mixture, ret);
-	describe(&mixture, coldest, ret);
+	describe(&mixture, ret);
 	judge(&mixture, trip, ret);
 }

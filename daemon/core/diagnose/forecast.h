@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-enum { FORECAST_POINTS = 512 };
+enum { FORECAST_POINTS = 256 /* half a millisecond */ };
 
 struct forecast_point {
 	double t_s, celsius;
@@ -29,8 +29,6 @@ enum forecast_state {
 	FORECAST_FALLS
 };
 
-enum forecast_soak { SOAK_UNKNOWN, SOAK_SAFE, SOAK_THROTTLES };
-
 /* What is not known is NAN. Intervals are of 95 %. */
 struct forecast {
 	enum forecast_state state;
@@ -42,8 +40,6 @@ struct forecast {
 	double rmse_celsius, r_squared;
 	double since_s; /* length of the time that the fit rests on: since the last change */
 	size_t points;	/* in it */
-	enum forecast_soak soak; /* what a soak test would show */
-	double soak_s; /* from now until 95 % of the rise from the coldest point; 0 = reached */
 };
 
 /* Points ascend by time; of more than FORECAST_POINTS the last ones count. Points that are not

@@ -6,7 +6,7 @@
 
 #include "proto/percentile.h"
 
-enum { BISECTIONS = 24 };
+enum { BISECTIONS = 14 };
 
 static const double Z95 = 1.959964;
 
@@ -95,9 +95,9 @@ static void set_interval(struct plan_execution *ret, double share, double count)
 	const double z2 = Z95 * Z95, middle = (share + z2 / (2 * count)) / (1 + z2 / count);
 	const double half = Z95 * sqrt(share * (1 - share) / count + z2 / (4 * count * count)) /
 			    (1 + z2 / count);
-	ret->miss_percent = 100 * share;
-	ret->miss_low = 100 * fmin(fmax(0, middle - half), share);
-	ret->miss_high = 100 * fmax(fmin(1, middle + half), share);
+	ret->miss = share;
+	ret->miss_low = fmin(fmax(0, middle - half), share);
+	ret->miss_high = fmax(fmin(1, middle + half), share);
 }
 
 /* The rate below which the share of late frames is small enough; more frames are never earlier. */
@@ -118,12 +118,10 @@ static double max_fps(struct replay *replay)
 	return 1000 / slow;
 }
 
-static void predict(struct replay *replay, struct plan_execution *ret)
+static void predict(struct replay *replay, bool pipelined, struct plan_execution *ret)
 {
 	const double fps = replay->input->fps, given_ms = replay->input->deadline_ms;
-	*ret = (struct plan_execution){.utilization = NAN};
-	ret->miss_percent = ret->miss_low = ret->miss_high = NAN;
-	ret->latency_p50_ms = ret->latency_p95_ms = ret->latency_p99_ms = ret->latency_max_ms = NAN;
+	replay->pipelined = pipelined;
 	replay->mean_ms = busiest_ms(replay);
 	ret->max_fps = replay->mean_ms > 0 ? max_fps(replay) : 0;
 	if (!(fps > 0)) {
@@ -132,36 +130,32 @@ static void predict(struct replay *replay, struct plan_execution *ret)
 	replay->latest_ms = isnan(given_ms) ? 1000 / fps : given_ms;
 	run(replay, 1000 / fps);
 	ret->utilization = replay->mean_ms * fps / 1000;
-	ret->sustainable = ret->utilization < 1;
+	const bool sustainable = ret->utilization < 1;
 	/* Without an end, all frames of a queue that grows are late. */
-	const double share = ret->sustainable ? miss_share(replay) : 1;
+	const double share = sustainable ? miss_share(replay) : 1;
 	set_interval(ret, share, effective_count(replay, share));
-	if (ret->sustainable) {
+	if (sustainable) {
 		proto_sort(replay->latency, replay->count);
 		ret->latency_p50_ms = proto_percentile(replay->latency, replay->count, 50);
 		ret->latency_p95_ms = proto_percentile(replay->latency, replay->count, 95);
 		ret->latency_p99_ms = proto_percentile(replay->latency, replay->count, 99);
-		ret->latency_max_ms = replay->latency[replay->count - 1];
 	}
 }
 
-void plan_predict(const struct plan_input *input, struct plan *ret)
+bool plan_predict(const struct plan_input *input, struct plan_execution *sequential,
+	struct plan_execution *pipelined)
 {
 	const size_t skip = input->frames > PLAN_FRAMES_MAX ? input->frames - PLAN_FRAMES_MAX : 0;
-	*ret = (struct plan){.reason = input->frames < PLAN_FRAMES_MIN
-					       ? "fewer than 30 frames were measured"
-				       : input->stages == 0 || input->stages > FACTS_STAGES
-					       ? "no stages were measured, or too many"
-					       : NULL};
-	if (ret->reason) {
-		return;
+	*sequential = *pipelined = (struct plan_execution){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+	if (input->frames < PLAN_FRAMES_MIN || input->stages == 0 || input->stages > FACTS_STAGES) {
+		return false;
 	}
 	struct replay replay = {.input = input,
 		.ms = input->ms + skip * input->stages,
 		.frames = input->frames - skip};
-	predict(&replay, &ret->sequential);
-	replay.pipelined = true;
-	predict(&replay, &ret->pipelined);
+	predict(&replay, false, sequential);
+	predict(&replay, true, pipelined);
+	return true;
 }
 
 /* Normal approximation of the median's standard error, 1.2533 sigma / sqrt(n), with sigma from the
@@ -174,16 +168,17 @@ static double median_error(const struct fact_scatter *scatter)
 
 void throttle_tax(const struct facts *facts, struct throttle_tax *ret)
 {
-	const double off = Z95 * median_error(&facts->unthrottled),
-		     on = Z95 * median_error(&facts->throttled);
-	const double usual = facts->unthrottled_ms;
+	const double off = Z95 * median_error(&facts->unthrottled), usual = facts->unthrottled_ms;
 	*ret = (struct throttle_tax){.share = facts->throttled_share,
 		.lost_ms = facts->throttled_ms - usual,
+		.fps = 1000 / facts->frame_ms.now,
 		.unthrottled_fps = 1000 / usual,
 		.unthrottled_low_fps = 1000 / (usual + off),
 		.unthrottled_high_fps = off < usual ? 1000 / (usual - off) : (double)NAN,
 		.throttled_joules = facts->throttled_joules,
 		.unthrottled_joules = facts->unthrottled_joules};
-	ret->lost_mean_ms = ret->share * ret->lost_ms;
-	ret->significant = fabs(ret->lost_ms) > on + off;
+	ret->reason = isnan(ret->share)	    ? "it is not known when the hardware throttled"
+		      : ret->share == 0	    ? "the hardware did not throttle"
+		      : isnan(ret->lost_ms) ? "too few frames with or without throttling to compare"
+					    : NULL;
 }

@@ -33,31 +33,25 @@ struct plan_input {
 	double miss_percent; /* that max_fps may have */
 };
 
-/* Of one way to execute the stages; all but max_fps is NAN without fps. */
+/* Of one way to execute the stages; all but max_fps is NAN without fps. Shares are 0 … 1. */
 struct plan_execution {
-	bool sustainable;   /* the busiest server has less to do than time: the queue is stable */
-	double utilization; /* of the busiest server; 1 = all of its time */
-	double miss_percent, miss_low,
-		miss_high; /* Wilson; of few busy periods nearer 85 % than 95 % */
-	double latency_p50_ms, latency_p95_ms, latency_p99_ms, latency_max_ms;
+	double utilization;		  /* of the busiest server; from 1 on its queue grows */
+	double miss, miss_low, miss_high; /* Wilson; of few busy periods nearer 85 % than 95 % */
+	double latency_p50_ms, latency_p95_ms, latency_p99_ms;
 	double max_fps; /* at which at most input->miss_percent miss the deadline; 0 = none */
 };
 
-struct plan {
-	const char *reason; /* NULL: known; else why not, static */
-	struct plan_execution sequential, pipelined;
-};
-
-void plan_predict(const struct plan_input *input, struct plan *ret);
+/* False: too few frames, or no stages; what is predicted is NAN. */
+bool plan_predict(const struct plan_input *input, struct plan_execution *sequential,
+	struct plan_execution *pipelined);
 
 /* What throttling costs; NAN = not known. Medians have intervals of 95 %. */
 struct throttle_tax {
-	double share;	     /* of the frames, 0 … 1 */
-	double lost_ms;	     /* by a throttled frame; negative: throttled ones are faster */
-	double lost_mean_ms; /* by a frame of the run: share × lost_ms */
-	double unthrottled_fps, unthrottled_low_fps, unthrottled_high_fps;
+	double share;	/* of the frames, 0 … 1 */
+	double lost_ms; /* by a throttled frame; negative: throttled ones are faster */
+	double fps, unthrottled_fps, unthrottled_low_fps, unthrottled_high_fps;
 	double throttled_joules, unthrottled_joules; /* of one frame */
-	bool significant; /* the intervals of both medians do not overlap */
+	const char *reason;			     /* why not all is known; NULL: it is */
 };
 
 void throttle_tax(const struct facts *facts, struct throttle_tax *ret);

@@ -148,10 +148,10 @@ START_TEST(the_greatest_share_comes_first_and_waiting_is_none)
 	stage("infer", 0.3);
 	judge();
 	ck_assert_uint_eq(improvements.opportunities, 2);
-	ck_assert_str_eq(improvements.opportunity[0].stage->name, "infer");
+	ck_assert_str_eq(improvements.opportunity[0].stage, "infer");
 	facts.stage[1].cpu_ratio = 0.9;
 	judge();
-	ck_assert_str_eq(improvements.opportunity[0].stage->name, "capture");
+	ck_assert_str_eq(improvements.opportunity[0].stage, "capture");
 }
 END_TEST
 

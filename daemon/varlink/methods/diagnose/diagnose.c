@@ -3,8 +3,6 @@
  * diagnose.c: answers Diagnose: one app freshly, all that run from what is kept of them. Gathering
  * the facts of one takes about two milliseconds, so each is a slice of its own.
  */
-#include <math.h>
-
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/diagnose/advise.h"
 #include "daemon/core/diagnose/diagnoses.h"
@@ -17,105 +15,84 @@
 /* The longest turn: of as many apps as there can be. */
 #define ALL_MAX_AGE_NS (ONE_MAX_AGE_NS * (APPS_MAX + DIAGNOSES_EVERY_S))
 
+#define FIELD(name, member) JSON_FIELD(struct finding, name, member)
+static const struct json_field finding_fields[] = {
+	JSON_FIELD_AS(JSON_NUMBER, struct finding, "score", score),
+	FIELD("explained_ms", explained_ms), FIELD("symptom", symptom), FIELD("text", text)};
+#undef FIELD
+#define FIELD(name, member) JSON_FIELD(struct opportunity, name, member)
+static const struct json_field opportunity_fields[] = {FIELD("stage", stage),
+	FIELD("priority", priority), FIELD("share_percent", share_percent),
+	FIELD("category_percent", category_percent),
+	JSON_FIELD_AS(JSON_STRING_OPT, struct opportunity, "text", text),
+	FIELD("gain_low_percent", gain_low), FIELD("gain_high_percent", gain_high)};
+#undef FIELD
+#define FIELD(name, member) JSON_FIELD(struct trend, name, member)
+static const struct json_field trend_fields[] = {FIELD("metric", metric),
+	FIELD("per_hour", per_hour), FIELD("per_hour_least", per_hour_least), FIELD("text", text)};
+#undef FIELD
+#define FIELD(name, member) JSON_FIELD(struct throttle_tax, name, member)
+static const struct json_field tax_fields[] = {FIELD("share", share), FIELD("lost_ms", lost_ms),
+	FIELD("fps", fps), FIELD("unthrottled_fps", unthrottled_fps),
+	FIELD("unthrottled_fps_low", unthrottled_low_fps),
+	FIELD("unthrottled_fps_high", unthrottled_high_fps),
+	FIELD("throttled_joules_per_frame", throttled_joules),
+	FIELD("unthrottled_joules_per_frame", unthrottled_joules), FIELD("reason", reason)};
+#undef FIELD
+
+/* Writes an array of the structures, or of texts: those that are there. */
+#define ROWS(out, name, fields, count, array)                                                    \
+	rows(out, name, fields, sizeof(fields) / sizeof((fields)[0]), count, sizeof((array)[0]), \
+		array)
+static void rows(struct json *out, const char *name, const struct json_field *fields,
+	size_t field_count, size_t count, size_t size, const void *array)
+{
+	json_open(out, name, '[');
+	for (size_t i = 0; i < count; i++) {
+		json_open(out, NULL, '{');
+		json_fields(out, fields, field_count, (const char *)array + i * size);
+		json_close(out, '}');
+	}
+	json_close(out, ']');
+}
+
+static void texts(struct json *out, const char *name, const char *const *text, size_t count)
+{
+	json_open(out, name, '[');
+	for (size_t i = 0; i < count && text[i]; i++) {
+		json_string(out, NULL, text[i]);
+	}
+	json_close(out, ']');
+}
+
+static void lines(struct json *out, const char *name, const char *line, size_t size, size_t count)
+{
+	json_open(out, name, '[');
+	for (size_t i = 0; i < count; i++) {
+		json_string(out, NULL, line + i * size);
+	}
+	json_close(out, ']');
+}
+
 static void finding_item(struct json *out, const struct finding *finding)
 {
 	json_open(out, NULL, '{');
 	json_string(out, "cause", cause_name(finding->cause));
 	json_string(out, "confidence", confidence_name(finding_confidence(finding)));
-	json_number(out, "score", finding->score);
-	json_number_opt(out, "explained_ms", finding->explained_ms);
-	json_string(out, "symptom", finding->symptom);
-	json_string(out, "text", finding->text);
-	json_open(out, "evidence", '[');
-	for (size_t i = 0; i < finding->evidence_count; i++) {
-		json_string(out, NULL, finding->evidence[i]);
-	}
-	json_close(out, ']');
-	json_open(out, "advice", '[');
-	for (size_t i = 0; i < sizeof(finding->advice) / sizeof(finding->advice[0]); i++) {
-		if (finding->advice[i]) {
-			json_string(out, NULL, finding->advice[i]);
-		}
-	}
-	json_close(out, ']');
-	json_close(out, '}');
-}
-
-static void opportunity_item(struct json *out, const struct opportunity *opportunity)
-{
-	json_open(out, NULL, '{');
-	json_string(out, "stage", opportunity->stage->name);
-	json_string(out, "priority", opportunity->priority);
-	json_number(out, "share_percent", opportunity->share_percent);
-	json_number_opt(out, "category_percent", opportunity->category_percent);
-	json_string_opt(out, "text", opportunity->text);
-	json_number_opt(out, "gain_low_percent", opportunity->gain_low);
-	json_number_opt(out, "gain_high_percent", opportunity->gain_high);
-	json_close(out, '}');
-}
-
-static void improvement_fields(struct json *out, const struct improvements *improvements)
-{
-	json_open(out, "bottlenecks", '[');
-	for (size_t i = 0; i < improvements->bottlenecks; i++) {
-		json_string(out, NULL, improvements->bottleneck[i]);
-	}
-	json_close(out, ']');
-	json_open(out, "optimization_opportunities", '[');
-	for (size_t i = 0; i < improvements->opportunities; i++) {
-		opportunity_item(out, &improvements->opportunity[i]);
-	}
-	json_close(out, ']');
-	json_open(out, "performance_trends", '[');
-	for (size_t i = 0; i < improvements->trends; i++) {
-		const struct trend *trend = &improvements->trend[i];
-		json_open(out, NULL, '{');
-		json_string(out, "metric", trend->metric);
-		json_number(out, "per_hour", trend->per_hour);
-		json_number(out, "per_hour_least", trend->per_hour_least);
-		json_string(out, "text", trend->text);
-		json_close(out, '}');
-	}
-	json_close(out, ']');
-	json_open(out, "recommendations", '[');
-	for (size_t i = 0; i < improvements->recommendations; i++) {
-		json_string(out, NULL, improvements->recommendation[i]);
-	}
-	json_close(out, ']');
-}
-
-static const char *no_tax(const struct throttle_tax *tax)
-{
-	return isnan(tax->share)     ? "it is not known when the hardware throttled"
-	       : tax->share == 0     ? "the hardware did not throttle"
-	       : isnan(tax->lost_ms) ? "too few frames with or without throttling to compare"
-				     : "";
-}
-
-static void tax_field(struct json *out, const struct facts *facts)
-{
-#define FIELD(name, member) JSON_FIELD(struct throttle_tax, name, member)
-	static const struct json_field fields[] = {FIELD("share", share), FIELD("lost_ms", lost_ms),
-		FIELD("unthrottled_fps", unthrottled_fps),
-		FIELD("unthrottled_fps_low", unthrottled_low_fps),
-		FIELD("unthrottled_fps_high", unthrottled_high_fps),
-		FIELD("throttled_joules_per_frame", throttled_joules),
-		FIELD("unthrottled_joules_per_frame", unthrottled_joules)};
-#undef FIELD
-	struct throttle_tax tax;
-	throttle_tax(facts, &tax);
-	json_open(out, "throttle_tax", '{');
-	JSON_FIELDS(out, fields, &tax);
-	json_number_opt(out, "fps", 1000 / facts->frame_ms.now);
-	json_string_opt(out, "reason", no_tax(&tax));
+	JSON_FIELDS(out, finding_fields, finding);
+	lines(out, "evidence", finding->evidence[0], sizeof(finding->evidence[0]),
+		finding->evidence_count);
+	texts(out, "advice", finding->advice, sizeof(finding->advice) / sizeof(finding->advice[0]));
 	json_close(out, '}');
 }
 
 static void diagnosis_item(struct json *out, const struct core *core,
 	const struct diagnosis *diagnosis, const struct facts *facts)
 {
-	struct improvements improvements;
-	advise(facts, diagnosis, &improvements);
+	struct improvements made;
+	struct throttle_tax tax;
+	advise(facts, diagnosis, &made);
+	throttle_tax(facts, &tax);
 	json_open(out, NULL, '{');
 	json_string(out, "app", facts->app);
 	json_string(out, "status", diagnosis_state_name(diagnosis->state));
@@ -128,8 +105,15 @@ static void diagnosis_item(struct json *out, const struct core *core,
 		finding_item(out, &diagnosis->finding[i]);
 	}
 	json_close(out, ']');
-	improvement_fields(out, &improvements);
-	tax_field(out, facts);
+	texts(out, "bottlenecks", made.bottleneck, made.bottlenecks);
+	ROWS(out, "optimization_opportunities", opportunity_fields, made.opportunities,
+		made.opportunity);
+	ROWS(out, "performance_trends", trend_fields, made.trends, made.trend);
+	lines(out, "recommendations", made.recommendation[0], sizeof(made.recommendation[0]),
+		made.recommendations);
+	json_open(out, "throttle_tax", '{');
+	JSON_FIELDS(out, tax_fields, &tax);
+	json_close(out, '}');
 	json_close(out, '}');
 }
 

@@ -25,17 +25,18 @@
 #define TEMPERATURE "temperature/"
 #define LIMIT_RULE "temperature_limit"
 
-enum { HOUR_S = 3600, COARSE_S = 10, PLAN_FRAMES = 512, ALLOWED_MISSES = 1 /* percent */ };
+/* Of so few frames a plan takes less than a millisecond. */
+enum { COARSE_S = 15, PLAN_FRAMES = 256, PLAN_SPAN_S = 60, ALLOWED_MISSES = 1 /* percent */ };
 
 static const struct {
 	const char *name, *text;
 } states[] = {
-	[FORECAST_UNKNOWN] = {"unknown", "unknown"},
-	[FORECAST_STEADY] = {"steady", "steady"},
-	[FORECAST_REACHES] = {"rising_to_trip", "rising"},
-	[FORECAST_SETTLES] = {"rising_to_steady", "rising"},
-	[FORECAST_AT_TRIP] = {"tripped", "at or above"},
-	[FORECAST_FALLS] = {"falling", "falling"},
+	[FORECAST_UNKNOWN] = {"unknown", "unknown: "},
+	[FORECAST_STEADY] = {"steady", "steady at "},
+	[FORECAST_REACHES] = {"rising_to_trip", "rising: reaches "},
+	[FORECAST_SETTLES] = {"rising_to_steady", "rising towards "},
+	[FORECAST_AT_TRIP] = {"tripped", "at or above "},
+	[FORECAST_FALLS] = {"falling", "falling towards "},
 };
 
 struct zone {
@@ -52,19 +53,17 @@ static void read_points(
 {
 	struct history_point points[FORECAST_POINTS];
 	uint64_t span_ns = step_s * (FORECAST_POINTS - 2) * SECOND;
-	span_ns = span_ns < HOUR_S * SECOND ? span_ns : HOUR_S * SECOND;
 	struct history_cursor cursor = {.from_ns = now_ns > span_ns ? now_ns - span_ns : 0,
 		.to_ns = now_ns,
 		.step_ns = step_s * SECOND};
 	bool done;
-	zone->count = 0;
-	if (history_find(history, zone->metric, &cursor.series) < 0) {
-		return;
-	}
-	size_t count = history_read(history, &cursor, points, FORECAST_POINTS, 0, &done);
-	for (size_t i = 0; i < count; i++) {
-		zone->point[zone->count++] = (struct forecast_point){
-			.t_s = (double)points[i].t_ns / 1e9, .celsius = points[i].mean};
+	size_t count = history_find(history, zone->metric, &cursor.series) < 0
+			       ? 0
+			       : history_read(history, &cursor, points, FORECAST_POINTS, 0, &done);
+	for (zone->count = 0; zone->count < count; zone->count++) {
+		const struct history_point *point = &points[zone->count];
+		zone->point[zone->count] =
+			(struct forecast_point){(double)point->t_ns / 1e9, point->mean};
 	}
 }
 
@@ -93,25 +92,28 @@ static void put_verdict(struct json *out, const struct zone *zone, const struct 
 {
 	char buffer[192];
 	struct text text = TEXT_IN(buffer);
+	double celsius = forecast->steady_celsius;
 	text_add(&text, "%s", states[forecast->state].text);
-	if (forecast->state == FORECAST_UNKNOWN) {
-		text_add(&text, ": %s", forecast->reason);
-	} else if (forecast->state == FORECAST_REACHES) {
-		text_add(&text, ": reaches %s (%.1f °C) in %.0f s (%.0f to %.0f)", zone->trip_text,
+	switch (forecast->state) {
+	case FORECAST_UNKNOWN:
+		text_add(&text, "%s", forecast->reason);
+		break;
+	case FORECAST_REACHES:
+		text_add(&text, "%s (%.1f °C) in %.0f s (%.0f to %.0f)", zone->trip_text,
 			zone->trip, forecast->to_trip_s, forecast->to_trip_low_s,
 			forecast->to_trip_high_s);
-	} else if (forecast->state == FORECAST_AT_TRIP) {
-		text_add(&text, " %s (%.1f °C)", zone->trip_text, zone->trip);
-	} else {
-		text_add(&text, forecast->state == FORECAST_STEADY ? " at" : " towards");
-		text_add(&text, " %.1f °C", forecast->steady_celsius);
-		if (zone->trip > forecast->steady_celsius) {
-			text_add(&text, ", %.1f °C below %s", zone->trip - forecast->steady_celsius,
-				zone->trip_text);
+		break;
+	case FORECAST_AT_TRIP:
+		text_add(&text, "%s (%.1f °C)", zone->trip_text, zone->trip);
+		break;
+	default:
+		text_add(&text, "%.1f °C, safe", celsius);
+		if (zone->trip > celsius) {
+			text_add(
+				&text, ": %.1f °C below %s", zone->trip - celsius, zone->trip_text);
 		}
 	}
 	json_string(out, "verdict", buffer);
-	json_string_opt(out, "reason", forecast->reason ? forecast->reason : "");
 }
 
 static void zone_item(struct json *out, const struct zone *zone)
@@ -121,7 +123,8 @@ static void zone_item(struct json *out, const struct zone *zone)
 		FIELD("steady_low_celsius", steady_low), FIELD("steady_high_celsius", steady_high),
 		FIELD("time_constant_s", tau_s), FIELD("trip_in_s", to_trip_s),
 		FIELD("trip_in_low_s", to_trip_low_s), FIELD("trip_in_high_s", to_trip_high_s),
-		FIELD("fit_rmse_celsius", rmse_celsius), FIELD("fit_r2", r_squared)};
+		FIELD("fit_rmse_celsius", rmse_celsius), FIELD("fit_r2", r_squared),
+		FIELD("reason", reason)};
 #undef FIELD
 	struct forecast forecast;
 	forecast_temperature(zone->point, zone->count, zone->trip, &forecast);
@@ -159,84 +162,82 @@ static bool next_zone(struct list_cursor *cursor, struct json *out)
 	return true;
 }
 
-/* A stage that mostly waits for the camera would take less at another rate. */
-static bool is_waiting(const struct fact_stage *stage)
+/* What a stage waits for the camera would be less at another rate. */
+static bool is_work(const struct facts *facts, const char *name)
 {
-	return stage->role == ROLE_CAPTURE && !(stage->cpu_ratio >= 0.5);
+	for (size_t i = 0; i < facts->stages; i++) {
+		const struct fact_stage *stage = &facts->stage[i];
+		if (strcmp(stage->name, name) == 0) {
+			return stage->role != ROLE_CAPTURE || stage->cpu_ratio >= 0.5;
+		}
+	}
+	return true;
 }
 
-/* The durations of stages, a row a frame. */
-static size_t fill_durations(const struct past_frames *past, const struct facts *facts,
-	float ms[PLAN_FRAMES * FACTS_STAGES], size_t *stages)
+/* The durations of the last frames' stages, a row a frame. */
+static void fill_durations(const struct past_frames *past, const struct facts *facts, float *ms,
+	struct plan_input *input)
 {
-	size_t column[FACTS_STAGES], first, count = 0;
-	*stages = 0;
+	size_t column[FACTS_STAGES];
+	input->ms = ms;
 	for (size_t i = 0; i < past->stages; i++) {
-		bool waits = false;
-		for (size_t n = 0; n < facts->stages; n++) {
-			waits = waits || (strcmp(facts->stage[n].name, past->stage[i]) == 0 &&
-						 is_waiting(&facts->stage[n]));
-		}
-		if (!waits) {
-			column[(*stages)++] = i;
+		column[input->stages] = i;
+		input->stages += is_work(facts, past->stage[i]);
+	}
+	input->frames = past->count < PLAN_FRAMES ? past->count : PLAN_FRAMES;
+	for (size_t frame = past->count - input->frames; frame < past->count; frame++) {
+		for (size_t i = 0; i < input->stages; i++) {
+			*ms++ = past->frame[frame].stage_ms[column[i]];
 		}
 	}
-	first = past->count > PLAN_FRAMES ? past->count - PLAN_FRAMES : 0;
-	for (size_t frame = first; frame < past->count; frame++) {
-		for (size_t i = 0; i < *stages; i++) {
-			ms[count++] = past->frame[frame].stage_ms[column[i]];
-		}
-	}
-	return past->count - first;
 }
 
 static void plan_item(struct json *out, const char *arrangement, const struct plan_input *input,
-	const struct plan_execution *execution, const char *reason)
+	const struct plan_execution *execution, bool known)
 {
+#define FIELD(name, member) JSON_FIELD(struct plan_execution, name, member)
+	static const struct json_field fields[] = {FIELD("miss_rate", miss),
+		FIELD("miss_rate_low", miss_low), FIELD("miss_rate_high", miss_high),
+		FIELD("latency_p50_ms", latency_p50_ms), FIELD("latency_p95_ms", latency_p95_ms),
+		FIELD("latency_p99_ms", latency_p99_ms), FIELD("max_fps", max_fps)};
+#undef FIELD
 	json_open(out, NULL, '{');
 	json_string(out, "arrangement", arrangement);
 	json_number(out, "fps", isfinite(input->fps) ? input->fps : 0);
 	json_number(out, "deadline_ms", isfinite(input->deadline_ms) ? input->deadline_ms : 0);
-	if (!reason) {
-		json_number_opt(out, "miss_rate", execution->miss_percent / 100);
-		json_number_opt(out, "miss_rate_low", execution->miss_low / 100);
-		json_number_opt(out, "miss_rate_high", execution->miss_high / 100);
-		json_number_opt(out, "latency_p50_ms", execution->latency_p50_ms);
-		json_number_opt(out, "latency_p95_ms", execution->latency_p95_ms);
-		json_number_opt(out, "latency_p99_ms", execution->latency_p99_ms);
-		json_number_opt(out, "max_fps", execution->max_fps);
-	}
+	JSON_FIELDS(out, fields, execution);
 	json_unsigned(out, "frames", input->frames);
-	json_string_opt(out, "reason", reason ? reason : "");
+	json_string_opt(out, "reason", known ? "" : "fewer than 30 frames with stages");
 	json_close(out, '}');
 }
 
+static double first_known(double a, double b)
+{
+	return isnan(a) ? b : a;
+}
+
+/* Facts of a minute ago will do: rates, deadlines and what stages are hardly change. */
 static void put_plans(struct json *out, const struct list_cursor *cursor, const struct app *app)
 {
-	struct plan plan = {.reason = "out of memory"};
-	struct plan_input input = {.miss_percent = ALLOWED_MISSES};
+	struct plan_execution sequential, pipelined;
 	struct work {
 		struct past_frames past;
 		float ms[PLAN_FRAMES * FACTS_STAGES];
 	} *work = mem_zalloc(sizeof(*work));
 	const struct facts *facts;
-	const struct diagnosis *diagnosis =
-		diagnoses_ask(cursor->core->diagnoses, app, cursor->now_ns, SECOND, &facts);
-	input.fps = cursor->number[0];
-	input.deadline_ms = cursor->number[1];
-	if (work && diagnosis) {
-		double own_ms = isnan(facts->target_ms) ? facts->frame_ms.now : facts->target_ms;
-		input.fps = isnan(input.fps) ? 1000 / own_ms : input.fps;
-		input.deadline_ms =
-			isnan(input.deadline_ms) ? facts->deadline_ms : input.deadline_ms;
-		input.deadline_ms = isnan(input.deadline_ms) ? 1000 / input.fps : input.deadline_ms;
+	if (work && diagnoses_ask(cursor->core->diagnoses, app, cursor->now_ns,
+			    PLAN_SPAN_S * SECOND, &facts)) {
+		double own_ms = first_known(facts->target_ms, facts->frame_ms.now);
+		struct plan_input input = {.miss_percent = ALLOWED_MISSES,
+			.fps = first_known(cursor->number[0], 1000 / own_ms),
+			.deadline_ms = first_known(cursor->number[1], facts->deadline_ms)};
+		input.deadline_ms = first_known(input.deadline_ms, 1000 / input.fps);
 		past_frames_read(app, app->since_ns, cursor->now_ns, &work->past);
-		input.frames = fill_durations(&work->past, facts, work->ms, &input.stages);
-		input.ms = work->ms;
-		plan_predict(&input, &plan);
+		fill_durations(&work->past, facts, work->ms, &input);
+		bool known = plan_predict(&input, &sequential, &pipelined);
+		plan_item(out, "sequential", &input, &sequential, known);
+		plan_item(out, "pipelined", &input, &pipelined, known);
 	}
-	plan_item(out, "sequential", &input, &plan.sequential, plan.reason);
-	plan_item(out, "pipelined", &input, &plan.pipelined, plan.reason);
 	free(work);
 }
 
