@@ -61,8 +61,8 @@ static bool is_worth_while(const cJSON *opportunity, const char *unused)
 	return strcmp(json_word(opportunity, "priority"), "LOW") != 0;
 }
 
-/* Advice that is shown where it belongs, or belongs to what is not shown, is no note: that of
- * findings, and "STAGE: …" of opportunities. */
+/* Removes advice that is shown where it belongs, or belongs to what is not shown: that of findings,
+ * and "STAGE: …" of opportunities. The others are notes. */
 static void keep_notes(cJSON *diagnosis)
 {
 	cJSON *notes = cJSON_GetObjectItemCaseSensitive(diagnosis, "recommendations"), *next;

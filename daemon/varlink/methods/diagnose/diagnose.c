@@ -40,7 +40,6 @@ static const struct json_field tax_fields[] = {FIELD("share", share), FIELD("los
 	FIELD("unthrottled_joules_per_frame", unthrottled_joules), FIELD("reason", reason)};
 #undef FIELD
 
-/* Writes an array of the structures, or of texts: those that are there. */
 #define ROWS(out, name, fields, count, array)                                                    \
 	rows(out, name, fields, sizeof(fields) / sizeof((fields)[0]), count, sizeof((array)[0]), \
 		array)
@@ -56,6 +55,7 @@ static void rows(struct json *out, const char *name, const struct json_field *fi
 	json_close(out, ']');
 }
 
+/* Those before the first NULL. */
 static void texts(struct json *out, const char *name, const char *const *text, size_t count)
 {
 	json_open(out, name, '[');

@@ -26,7 +26,7 @@
 #define LIMIT_RULE "temperature_limit"
 
 /* Of so few frames a plan takes less than a millisecond. */
-enum { COARSE_S = 15, PLAN_FRAMES = 256, PLAN_SPAN_S = 60, ALLOWED_MISSES = 1 /* percent */ };
+enum { PLAN_FRAMES = 256, PLAN_SPAN_S = 60, ALLOWED_MISSES = 1 /* percent */ };
 
 static const struct {
 	const char *name, *text;
@@ -153,10 +153,10 @@ static bool next_zone(struct list_cursor *cursor, struct json *out)
 	struct zone zone = {.metric = metric->name, .celsius = metric->value};
 	find_trip(&zone, core);
 	/* what began a moment ago is read finely */
-	read_points(&zone, core->history, cursor->now_ns, COARSE_S);
-	for (uint64_t step_s = 2; step_s > 0 && zone.count < FORECAST_POINTS / step_s / 3;
-		step_s--) {
-		read_points(&zone, core->history, cursor->now_ns, step_s);
+	static const size_t steps_s[] = {15, 2, 1};
+	for (size_t i = 0; i < 3 && (i == 0 || zone.count < FORECAST_POINTS / steps_s[i] / 3);
+		i++) {
+		read_points(&zone, core->history, cursor->now_ns, steps_s[i]);
 	}
 	zone_item(out, &zone);
 	return true;
