@@ -170,16 +170,21 @@ static void add_run(struct reader *reader, size_t number, const struct past_run 
 static size_t iteration_at(struct reader *reader, uint64_t t_ns)
 {
 	const struct past_frame *frame = reader->past->frame;
-	size_t at = reader->hint;
-	while (at > 0 && frame[at].start_ns > t_ns) {
-		at--;
+	size_t count = reader->past->count, at = reader->hint, end = at + 2;
+	if (end > count || t_ns < frame[at].start_ns ||
+		(end < count && t_ns >= frame[end].start_ns)) {
+		at = 0;
+		end = count;
 	}
-	while (at + 1 < reader->past->count && frame[at + 1].start_ns <= t_ns) {
-		at++;
+	while (end - at > 1) {
+		size_t middle = at + (end - at) / 2;
+		bool later = frame[middle].start_ns > t_ns;
+		at = later ? at : middle;
+		end = later ? middle : end;
 	}
 	reader->hint = at;
-	bool inside = at < reader->past->count && frame[at].start_ns <= t_ns;
-	return inside && t_ns <= frame[at].end_ns ? at + 1 : 0;
+	bool inside = at < count && frame[at].start_ns <= t_ns && t_ns <= frame[at].end_ns;
+	return inside ? at + 1 : 0;
 }
 
 static void on_run(struct reader *reader, const struct past_run *run)

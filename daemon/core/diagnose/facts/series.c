@@ -204,7 +204,8 @@ void series_gather(const struct core *core, const char *app, const struct span *
 		}
 		gather_one(core, found[i], span, scratch, series);
 		series->frames_match = span_match(span, frame_ms, scratch->mean);
-		if (i == FACT_APP_RSS || i == FACT_MEMORY_AVAILABLE) {
+		bool rises = scratch->mean[span->now] > 1.02 * scratch->mean[0];
+		if (rises || i == FACT_APP_RSS || i == FACT_MEMORY_AVAILABLE) {
 			span_slope(span, scratch->mean, &series->slope, &series->slope_low);
 		}
 	}

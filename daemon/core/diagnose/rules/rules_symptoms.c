@@ -209,7 +209,7 @@ void judge(const struct view *view, struct judged *judged, double evidence, stru
 	finding->explained_ms = (double)NAN;
 	for (enum symptom symptom = 0; symptom < SYMPTOMS; symptom++) {
 		double excess = view->excess[symptom];
-		if (!(excess > 0 && ms[symptom] > 0)) {
+		if (!(excess > 0 && ms[symptom] > 0.05 * excess)) { /* else next to nothing */
 			continue;
 		}
 		/* A cause that explains most of a symptom explains it; a tenth is nothing. */
