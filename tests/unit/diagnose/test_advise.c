@@ -70,6 +70,7 @@ START_TEST(nothing_is_advised_of_nothing)
 }
 END_TEST
 
+/* covers G2.17 */
 START_TEST(bottlenecks_have_limits)
 {
 	metric(FACT_CPU, "cpu/utilization", 85);
@@ -186,6 +187,7 @@ START_TEST(a_trend_is_certain_and_matters)
 }
 END_TEST
 
+/* covers G2.16 */
 START_TEST(recommendations_are_of_likely_findings_and_no_duplicates)
 {
 	diagnosis.state = DIAGNOSIS_FINDINGS;
