@@ -33,7 +33,7 @@ SICK = {
         {"stage": "preprocess", "priority": "MEDIUM", "share_percent": 12.1, "category_percent": 60.2},
         {"stage": "publish", "priority": "LOW", "share_percent": 1.0}],
     "performance_trends": [{"metric": "process/cam/rss", "per_hour": 12.9e6, "per_hour_least": 9e6,
-                            "text": "grows by 12.3 MiB an hour, at least 8.6"}],
+                            "text": "grew by 12.3 MiB, at least 8.6, in the last 600 s"}],
     "recommendations": [THROTTLED["advice"][0], CONTENTION["advice"][0], WEAK["advice"][0], "infer: quantize it",
                         "a virtual machine: times of other guests are in the numbers"],
     "throttle_tax": {"share": 0.463, "lost_ms": 44.0, "fps": 8.2, "unthrottled_fps": 14.9, "unthrottled_fps_low": 14.1,
@@ -66,7 +66,7 @@ Opportunities
   infer            HIGH: the model: infer takes 82 % of a frame: quantize it; may save 15 to 25 %
   preprocess       MEDIUM: 12 % of a frame, 60 % of its category
 Trends
-  process/cam/rss  grows by 12.3 MiB an hour, at least 8.6
+  process/cam/rss  grew by 12.3 MiB, at least 8.6, in the last 600 s
 Note               a virtual machine: times of other guests are in the numbers
 """
 

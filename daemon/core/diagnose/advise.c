@@ -163,7 +163,7 @@ static const struct {
 	{FACT_SWAP_USED, 32.0 * MIB, 0.05, MIB, "MiB"},
 	{FACT_CPU, 10, 0.1, 1, "percent"},
 	{FACT_GPU, 10, 0.1, 1, "percent"},
-	{FACT_POWER, 500, 0.1, 1, "mW"},
+	{FACT_POWER, 500, 0.1, 1000, "W"},
 };
 
 static void add_trends(const struct facts *facts, struct improvements *ret)
@@ -177,13 +177,14 @@ static void add_trends(const struct facts *facts, struct improvements *ret)
 		}
 		struct trend *trend = &ret->trend[ret->trends++];
 		struct text text = TEXT_IN(trend->text);
-		double hour = 3600 / trends[i].divisor;
+		double span = facts->span_s / trends[i].divisor;
 		trend->metric = series->path;
 		trend->per_hour = 3600 * series->slope;
 		trend->per_hour_least = 3600 * series->slope_low;
-		text_add(&text, "%s grew by %.3g %s an hour (%.3g at least) in the last %.0f s",
-			series->path, hour * series->slope, trends[i].unit,
-			hour * series->slope_low, facts->span_s);
+		/* Not by the hour: a minute says nothing of the next hour. */
+		text_add(&text, "grew by %.1f %s, at least %.1f, in the last %.0f s",
+			span * series->slope, trends[i].unit, span * series->slope_low,
+			facts->span_s);
 	}
 }
 
