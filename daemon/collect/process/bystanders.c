@@ -29,7 +29,7 @@ static const double use_min[BYSTANDER_USES] = {[USE_CPU] = 5, [USE_MEMORY] = 1, 
 
 struct seen {
 	pid_t pid;
-	uint64_t start_ticks, ticks;
+	uint64_t start_ticks, ticks, busy_ns;
 	double io_bytes; /* since its start; NAN = not read */
 };
 
@@ -105,7 +105,7 @@ static void look_at(void *ctx, const struct root *root, pid_t pid)
 		return;
 	}
 	struct seen *seen = &now->seen[now->count++];
-	*seen = (struct seen){pid, stat.start_ticks, stat.user_ticks + stat.system_ticks, NAN};
+	*seen = (struct seen){pid, stat.start_ticks, stat.user_ticks + stat.system_ticks, 0, NAN};
 	struct bystander process = {.pid = pid,
 		.use = {NAN, (double)stat.rss_pages * (double)sysconf(_SC_PAGESIZE), NAN}};
 	const struct seen *was = find_before(&pass->table[!pass->current], &stat, pid);
@@ -114,6 +114,11 @@ static void look_at(void *ctx, const struct root *root, pid_t pid)
 		seen->io_bytes = ticks > 0 || stat.state == 'D' ? read_io(pass, root, pid) : NAN;
 		process.use[USE_CPU] = ticks * 100 / (double)sysconf(_SC_CLK_TCK) / pass->seconds;
 		process.use[USE_IO] = (seen->io_bytes - was->io_bytes) / pass->seconds;
+		bool busy = process.use[USE_CPU] >= BYSTANDER_BUSY;
+		uint64_t before_ns = pass->table[!pass->current].t_ns;
+		seen->busy_ns = process.busy_ns = !busy		 ? 0
+						  : was->busy_ns ? was->busy_ns
+								 : before_ns;
 	}
 	memcpy(process.name, stat.comm, sizeof(process.name) - 1);
 	process.name[proto_utf8_complete(process.name, strlen(process.name))] = '\0';

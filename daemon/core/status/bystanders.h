@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { BYSTANDERS_MAX = 8 };
+enum { BYSTANDERS_MAX = 8, BYSTANDER_BUSY = 25 /* percent */ };
 
 /* What is older describes another situation. */
 #define BYSTANDERS_VALID_NS UINT64_C(15000000000)
@@ -22,6 +22,7 @@ struct bystander {
 	pid_t pid;		    /* 0 = none */
 	char name[16];		    /* its comm: UTF-8 without hidden characters, never "" */
 	double use[BYSTANDER_USES]; /* NAN = not known */
+	uint64_t busy_ns; /* since then it has used BYSTANDER_BUSY of a core; 0 = it does not */
 };
 
 struct bystanders {

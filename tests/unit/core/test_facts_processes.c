@@ -93,6 +93,7 @@ START_TEST(what_is_of_the_app_is_no_other_process)
 	bystanders.most[USE_CPU][0] = other(20, "stress", 60, 1, 5);
 	bystanders.most[USE_CPU][1] = other(10, "cam", 55, 8e9, 5);
 	bystanders.most[USE_CPU][2] = other(21, "detector", 50, 1, NAN);
+	bystanders.most[USE_CPU][2].busy_ns = NOW - UINT64_C(7000000000);
 	bystanders.most[USE_CPU][3] = other(22, "gzip", 40, 1, NAN);
 	bystanders.most[USE_CPU][4] = other(23, "fifth", 30, 1, NAN);
 	bystanders.most[USE_MEMORY][0] = other(10, "cam", 55, 8e9, NAN);
@@ -105,6 +106,8 @@ START_TEST(what_is_of_the_app_is_no_other_process)
 	ck_assert_double_eq(facts.process[0].rss_bytes, 1);
 	ck_assert_double_eq(facts.process[0].io_bytes, 5);
 	ck_assert_str_eq(facts.process[1].name, "detector");
+	ck_assert(isnan(facts.process[0].busy_s));
+	ck_assert_double_eq(facts.process[1].busy_s, 7);
 	ck_assert_str_eq(facts.process[2].name, "gzip");
 	ck_assert_str_eq(facts.largest.name, "chrome");
 	ck_assert_double_eq(facts.largest.rss_bytes, 7e9);

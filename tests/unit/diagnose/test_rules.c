@@ -989,6 +989,21 @@ START_TEST(a_throttled_app_reads_as_one_line)
 }
 END_TEST
 
+START_TEST(the_process_is_named_that_came_when_frames_became_slower)
+{
+	a_hog_takes_the_processor();
+	facts.process[0].busy_s = 190;
+	facts.process[1] = (struct fact_process){.pid = 12, .cpu_percent = 60, .busy_s = 63};
+	snprintf(facts.process[1].name, sizeof(facts.process[1].name), "backup");
+	diagnose(&facts, &diagnosis);
+	ck_assert_ptr_eq(
+		strstr(diagnosis.summary, "backup (12) uses 60.0 % of a core"), diagnosis.summary);
+	facts.process[1].busy_s = 180; /* none came: the busiest */
+	diagnose(&facts, &diagnosis);
+	ck_assert_ptr_eq(strstr(diagnosis.summary, "stress-ng (4711)"), diagnosis.summary);
+}
+END_TEST
+
 START_TEST(few_frames_are_not_enough_data)
 {
 	thermal_throttling_of_a_pi();

@@ -112,6 +112,7 @@ struct fact_process {
 	char name[32]; /* "" = none */
 	int32_t pid;
 	double cpu_percent; /* of one core */
+	double busy_s;	    /* seconds for which it has been busy; NAN = it is not */
 	double rss_bytes;
 	double io_bytes; /* a second; NAN = not known */
 };

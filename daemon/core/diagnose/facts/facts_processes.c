@@ -31,7 +31,7 @@ static bool is_of_app(const struct app *app, pid_t pid)
 
 /* Fills ret with those that use most, up to max. How many. */
 static size_t take(const struct bystander most[BYSTANDERS_MAX], const struct app *app,
-	struct fact_process *ret, size_t max)
+	uint64_t now_ns, struct fact_process *ret, size_t max)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < BYSTANDERS_MAX && most[i].pid != 0 && count < max; i++) {
@@ -40,6 +40,8 @@ static size_t take(const struct bystander most[BYSTANDERS_MAX], const struct app
 			process->pid = most[i].pid;
 			memcpy(process->name, most[i].name, sizeof(most[i].name));
 			process->cpu_percent = most[i].use[USE_CPU];
+			process->busy_s = most[i].busy_ns ? (double)(now_ns - most[i].busy_ns) / 1e9
+							  : (double)NAN;
 			process->rss_bytes = most[i].use[USE_MEMORY];
 			process->io_bytes = most[i].use[USE_IO];
 		}
@@ -47,12 +49,14 @@ static size_t take(const struct bystander most[BYSTANDERS_MAX], const struct app
 	return count;
 }
 
-static void add_others(const struct bystanders *all, const struct app *app, struct facts *facts)
+static void add_others(
+	const struct bystanders *all, const struct app *app, uint64_t now_ns, struct facts *facts)
 {
 	struct fact_process storage = {0};
-	size_t count = take(all->most[USE_CPU], app, facts->process, FACTS_PROCESSES), at = 0;
-	take(all->most[USE_MEMORY], app, &facts->largest, 1);
-	if (take(all->most[USE_IO], app, &storage, 1) > 0) {
+	size_t count = take(all->most[USE_CPU], app, now_ns, facts->process, FACTS_PROCESSES),
+	       at = 0;
+	take(all->most[USE_MEMORY], app, now_ns, &facts->largest, 1);
+	if (take(all->most[USE_IO], app, now_ns, &storage, 1) > 0) {
 		while (at < count && facts->process[at].pid != storage.pid) {
 			at++;
 		}
@@ -129,7 +133,7 @@ void facts_add_processes(
 	ret->nice = 0;
 	ret->frequency_limit = ret->quota_percent = ret->quota_throttled = ret->cpus_allowed = NAN;
 	if (others && others->t_ns != 0 && now_ns <= others->t_ns + BYSTANDERS_VALID_NS) {
-		add_others(others, app, ret);
+		add_others(others, app, now_ns, ret);
 	}
 	if (core->processes) {
 		add_own(core->processes, app, ret);

@@ -36,10 +36,25 @@ static bool waits_little(const struct view *view, const struct claims *waits)
 	return isfinite(view->facts->run_delay_ms.now) && !explains(view, waits);
 }
 
-/* CPU percent of the busiest other process; 0 if it is not busy. */
+/* The busiest other process; but one that was busy before frames became slower made nothing slower,
+ * if another has become busy since. Passes over processes are 5 s apart. */
+static const struct fact_process *busiest(const struct view *view)
+{
+	const struct facts *facts = view->facts;
+	double since = facts->since_s + fmax(10, 0.3 * facts->since_s);
+	for (size_t i = 0; view->changed && i < FACTS_PROCESSES; i++) {
+		const struct fact_process *process = &facts->process[i];
+		if (process->cpu_percent >= HOG_PERCENT && process->busy_s <= since) {
+			return process;
+		}
+	}
+	return facts->process;
+}
+
+/* Its CPU percent; 0 if it is not busy. */
 static double hog_of(const struct view *view)
 {
-	const struct fact_process *hog = &view->facts->process[0];
+	const struct fact_process *hog = busiest(view);
 	return hog->name[0] && hog->cpu_percent >= HOG_PERCENT ? hog->cpu_percent : 0;
 }
 
@@ -78,7 +93,7 @@ void rule_cpu_contention(const struct view *view, struct judged *judged)
 			by_pressure(view));
 	}
 	bool jitter = judged->symptom == SYMPTOM_JITTER;
-	say_process(judged, facts->process, " uses ");
+	say_process(judged, busiest(view), " uses ");
 	say(judged, "", hog, " % of a core");
 	say(judged, "; the app waits ", jitter ? facts->slow_run_delay_ms : facts->run_delay_ms.now,
 		jitter ? " ms of a slow frame for a processor" : " ms of a frame for a processor");
