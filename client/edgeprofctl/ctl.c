@@ -80,7 +80,7 @@ static const struct {
 	const char *text;
 } errors[] = {
 	{"NotFound", CTL_NO_DATA,
-		"there is no {what} '{name}'"
+		"[{?name=worst}no frame to explain yet|there is no {what} '{name}']"
 		"[{?what=metric}; 'edgeprofctl sensors --all' lists them|"
 		"{?what=app}; 'edgeprofctl apps' lists them|"
 		"{?what=frame}; 'edgeprofctl frames APP --recent' lists them|"

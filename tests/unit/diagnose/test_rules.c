@@ -981,8 +981,8 @@ START_TEST(a_throttled_app_reads_as_one_line)
 	facts.metric[FACT_THROTTLE_ACTIVE].first_s = 240;
 	facts.since_s = 240;
 	diagnose(&facts, &diagnosis);
-	ck_assert_str_eq(diagnosis.summary,
-		"infer 76 % of the frame; clock capped since 4 min ago at 82.4 °C");
+	ck_assert_str_eq(
+		diagnosis.summary, "infer 76 % of the frame; clock capped for 4 min at 82.4 °C");
 	ck_assert_str_eq(diagnosis.finding[0].symptom, "15.2 frames/s instead of 30.0, for 4 min");
 	ck_assert_str_eq(diagnosis.finding[0].evidence[0],
 		"throttle/active 96.0 % of the time, usually 0 % of the time until 4 min ago");
@@ -1001,6 +1001,19 @@ START_TEST(the_process_is_named_that_came_when_frames_became_slower)
 	facts.process[1].busy_s = 180; /* none came: the busiest */
 	diagnose(&facts, &diagnosis);
 	ck_assert_ptr_eq(strstr(diagnosis.summary, "stress-ng (4711)"), diagnosis.summary);
+}
+END_TEST
+
+START_TEST(what_reads_the_same_is_as_usual)
+{
+	thermal_throttling_of_a_pi();
+	metric(FACT_HEADROOM, 0, 0.001);
+	diagnose(&facts, &diagnosis);
+	bool found = false;
+	for (size_t i = 0; i < diagnosis.finding[0].evidence_count; i++) {
+		found |= strstr(diagnosis.finding[0].evidence[i], " 0 °C, as usual") != NULL;
+	}
+	ck_assert(found);
 }
 END_TEST
 

@@ -143,7 +143,7 @@ void rule_under_voltage(const struct view *view, struct judged *judged)
 	/* Low voltage alone lowers no clock. */
 	judge(view, judged, !on ? 0 : heat(view) >= 1 ? 0.6 : capping ? 0.97 : 0.5, claims);
 	say_share(view, judged, view->dominant);
-	text_add(&judged->text, "the supply voltage is too low");
+	text_add(&judged->text, "the supply voltage has been too low");
 	say_since(view, judged, FACT_UNDER_VOLTAGE);
 }
 

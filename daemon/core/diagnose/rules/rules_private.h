@@ -93,8 +93,8 @@ struct word {
 struct word number(double value);    /* with as many decimals as matter */
 struct word duration(double value);  /* "40 s", "4 min", "3.2 h" */
 struct word byte_word(double value); /* "3.1 GiB" */
-/* Append to the text: a number between two strings, "infer 82 % of the frame; ", " since 4 min
- * ago", "stress (4711)". What is not known is omitted with its strings. */
+/* Append to the text: a number between two strings, "infer 82 % of the frame; ", " for 4 min",
+ * "stress (4711)". What is not known is omitted with its strings. */
 void say(struct judged *judged, const char *before, double value, const char *after);
 void say_share(const struct view *view, struct judged *judged, const struct fact_stage *stage);
 void say_since(const struct view *view, struct judged *judged, enum fact_metric metric);

@@ -2,6 +2,7 @@
 /* rules_text.c: writes what a finding says: numbers with their units, how long ago, and the metrics
  * by which a person can check it. What is not known is omitted, never printed as NaN. */
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/core/diagnose/rules/rules_private.h"
 
@@ -38,7 +39,7 @@ static struct word word_of(int decimals, double value, const char *unit)
 struct word number(double value)
 {
 	double size = fabs(or_zero(value));
-	return word_of(size == 0 || size >= 100 ? 0 : size < 1 ? 2 : 1, value, "");
+	return word_of(size < 0.005 || size >= 100 ? 0 : size < 1 ? 2 : 1, value, "");
 }
 
 struct word duration(double value)
@@ -82,7 +83,7 @@ void say_since(const struct view *view, struct judged *judged, enum fact_metric 
 	double first = view->facts->metric[metric].first_s, since = view->facts->since_s;
 	double seconds = isfinite(first) ? first : since;
 	if (isfinite(seconds)) {
-		text_add(&judged->text, " since %s ago", duration(seconds).text);
+		text_add(&judged->text, " for %s", duration(seconds).text);
 	}
 }
 
@@ -124,12 +125,14 @@ static void add_metric(const struct view *view, struct judged *judged, enum fact
 		return;
 	}
 	bool known = isfinite(mean.usual), first = isfinite(series->first_s);
-	bool moved = known && fabs(mean.now - mean.usual) > 0.02 * fabs(mean.now);
-	add_evidence(judged, "%.72s %s%s%s%s%s%s", series->path, metric_word(metric, mean.now).text,
+	struct word now = metric_word(metric, mean.now), usual = metric_word(metric, mean.usual);
+	bool moved = known && fabs(mean.now - mean.usual) > 0.02 * fabs(mean.now) &&
+		     strcmp(now.text, usual.text) != 0;
+	add_evidence(judged, "%.72s %s%s%s%s%s%s", series->path, now.text,
 		moved	? ", usually "
 		: known ? ", as usual"
 			: "",
-		moved ? metric_word(metric, mean.usual).text : "", moved && first ? " until " : "",
+		moved ? usual.text : "", moved && first ? " until " : "",
 		moved && first ? duration(series->first_s).text : "", moved && first ? " ago" : "");
 }
 
