@@ -428,6 +428,22 @@ CASE(a_hog_and_a_hot_board)
 	moved(FACT_TEMPERATURE, 84, 62, 40, 0.7);
 }
 
+/* As Python apps are: no wait of a frame is known, but there is only one thread. */
+CASE(a_hog_since_the_start_of_one_thread)
+{
+	below_target(60, 6);
+	process("stress-ng", 40);
+	metric(FACT_APP_THREADS, 1, 1);
+	metric(FACT_APP_RUN_DELAY, 48, 48);
+}
+
+CASE(two_hogs_of_one_thread)
+{
+	a_hog_since_the_start_of_one_thread();
+	slower(76, 60);
+	moved(FACT_APP_RUN_DELAY, 59, 48, 61, 0.8);
+}
+
 CASE(a_hog_in_slow_frames_only)
 {
 	jitter(15, 60);
@@ -702,6 +718,8 @@ static const struct {
 	{a_hog_and_a_hot_board, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_in_slow_frames_only, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_since_the_start, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{a_hog_since_the_start_of_one_thread, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{two_hogs_of_one_thread, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_since_the_start_without_frame_context, CAUSE_CPU_CONTENTION, CONFIDENCE_MEDIUM},
 	{a_hog_with_a_late_flag_that_costs_nothing, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_camera_that_stalls_while_another_process_leaks, CAUSE_CAPTURE_STALL, CONFIDENCE_HIGH},

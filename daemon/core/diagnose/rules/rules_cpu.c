@@ -22,10 +22,12 @@ static struct claims waits_of(const struct view *view)
 		.jitter = or_zero(facts->slow_share * facts->slow_run_delay_ms),
 		.constant = view->changed ? delay.usual : delay.now};
 	if (isnan(delay.now)) {
-		/* Of all threads, whichever the frame waits for. */
+		/* Of all threads, whichever the frame waits for; for one, if there is no other. */
 		double wait = growth_of(percent) / 100 * facts->frame_ms.now;
+		double always = (view->changed ? percent.usual : percent.now) / 100 * view->base_ms;
+		bool alone = metric_of(view, FACT_APP_THREADS).now < 1.5;
 		claims.change = fmin(wait, view->compute);
-		claims.constant = view->changed ? 0 : wait;
+		claims.constant = alone ? or_zero(always) : view->changed ? 0 : wait;
 	}
 	return claims;
 }
