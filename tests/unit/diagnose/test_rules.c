@@ -428,6 +428,16 @@ CASE(a_hog_and_a_hot_board)
 	moved(FACT_TEMPERATURE, 84, 62, 40, 0.7);
 }
 
+CASE(heat_lowers_the_clock_under_a_flag_that_is_always_on)
+{
+	computes_slower();
+	facts.throttled_share = 1;
+	metric(FACT_THROTTLE_ACTIVE, 1, 1);
+	moved(FACT_TEMPERATURE, 98, 54, 60, 0.8);
+	moved(FACT_CPU_FREQUENCY, 960e6, 1728e6, 60, -0.8);
+	facts.critical_celsius = 99;
+}
+
 /* As Python apps are: no wait of a frame is known, but there is only one thread. */
 CASE(a_hog_since_the_start_of_one_thread)
 {
@@ -717,6 +727,8 @@ static const struct {
 	{a_hog_without_frame_context, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_and_a_hot_board, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_in_slow_frames_only, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
+	{heat_lowers_the_clock_under_a_flag_that_is_always_on, CAUSE_THERMAL_THROTTLING,
+		CONFIDENCE_HIGH},
 	{a_hog_since_the_start, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{a_hog_since_the_start_of_one_thread, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},
 	{two_hogs_of_one_thread, CAUSE_CPU_CONTENTION, CONFIDENCE_HIGH},

@@ -113,9 +113,12 @@ void rule_thermal(const struct view *view, struct judged *judged)
 		evidence = hot >= 1 ? 0.95 : hot > 0 ? 0.8 : isnan(hot) ? 0.65 : 0.45;
 		evidence = supply_fails(view) && !(hot >= 1) ? 0.3 : evidence;
 		claims = flag_claims(view, flag);
-	} else if (isnan(on) && clock_ratio(view) < CLOCK_FELL && hot >= 1) {
+	}
+	/* Without a flag, or with one that was on before, too: the clock says it. */
+	bool silent = acts ? !(claims.change > 0) && !supply_fails(view) : isnan(on);
+	if (silent && clock_ratio(view) < CLOCK_FELL && hot >= 1) {
+		evidence = acts ? 0.85 : 0.62;
 		acts = true;
-		evidence = 0.62;
 		claims.change = clock_claim(view);
 	}
 	judge(view, judged, evidence, claims);
