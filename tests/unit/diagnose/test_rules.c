@@ -1034,6 +1034,21 @@ START_TEST(the_process_is_named_that_came_when_frames_became_slower)
 }
 END_TEST
 
+START_TEST(several_that_get_little_each_are_named_too)
+{
+	a_hog_takes_the_processor();
+	for (size_t i = 0; i < FACTS_PROCESSES; i++) {
+		facts.process[i] = facts.process[0];
+		facts.process[i].cpu_percent = 20;
+	}
+	diagnose(&facts, &diagnosis);
+	ck_assert_int_eq(diagnosis.finding[0].cause, CAUSE_CPU_CONTENTION);
+	ck_assert_ptr_eq(
+		strstr(diagnosis.summary, "stress-ng (4711) and others use 60.0 % of a core"),
+		diagnosis.summary);
+}
+END_TEST
+
 START_TEST(what_reads_the_same_is_as_usual)
 {
 	thermal_throttling_of_a_pi();

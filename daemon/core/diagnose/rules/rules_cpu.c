@@ -53,11 +53,18 @@ static const struct fact_process *busiest(const struct view *view)
 	return facts->process;
 }
 
-/* Its CPU percent; 0 if it is not busy. */
+/* CPU percent of it, or of several where each gets little; 0 if they are not busy. */
 static double hog_of(const struct view *view)
 {
 	const struct fact_process *hog = busiest(view);
-	return hog->name[0] && hog->cpu_percent >= HOG_PERCENT ? hog->cpu_percent : 0;
+	double all = 0;
+	for (size_t i = 0; i < FACTS_PROCESSES; i++) {
+		all += or_zero(view->facts->process[i].cpu_percent);
+	}
+	return !hog->name[0]			 ? 0
+	       : hog->cpu_percent >= HOG_PERCENT ? hog->cpu_percent
+	       : all >= 2 * HOG_PERCENT		 ? all
+						 : 0;
 }
 
 static bool low_priority(const struct facts *facts)
@@ -95,7 +102,8 @@ void rule_cpu_contention(const struct view *view, struct judged *judged)
 			by_pressure(view));
 	}
 	bool jitter = judged->symptom == SYMPTOM_JITTER;
-	say_process(judged, busiest(view), " uses ");
+	say_process(judged, busiest(view),
+		hog > busiest(view)->cpu_percent ? " and others use " : " uses ");
 	say(judged, "", hog, " % of a core");
 	say(judged, "; the app waits ", jitter ? facts->slow_run_delay_ms : facts->run_delay_ms.now,
 		jitter ? " ms of a slow frame for a processor" : " ms of a frame for a processor");
