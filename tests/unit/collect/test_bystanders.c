@@ -190,6 +190,28 @@ START_TEST(the_busiest_are_named_with_what_they_use)
 }
 END_TEST
 
+START_TEST(a_process_is_busy_since_the_pass_before)
+{
+	start();
+	process(10, "old", 0);
+	process(11, "new", 0);
+	sample(1);
+	uint64_t first_ns = bench.now_ns;
+	process(10, "old", (int)hertz * 60 / 100);
+	process(11, "new", (int)hertz * 20 / 100);
+	sample(1);
+	uint64_t second_ns = bench.now_ns;
+	ck_assert_uint_eq(found->most[USE_CPU][0].busy_ns, first_ns);
+	ck_assert_uint_eq(found->most[USE_CPU][1].busy_ns, 0);
+	process(10, "old", (int)hertz * 360 / 100);
+	process(11, "new", (int)hertz * 470 / 100);
+	sample(5);
+	ck_assert_int_eq(found->most[USE_CPU][0].pid, 11);
+	ck_assert_uint_eq(found->most[USE_CPU][0].busy_ns, second_ns);
+	ck_assert_uint_eq(found->most[USE_CPU][1].busy_ns, first_ns);
+}
+END_TEST
+
 START_TEST(who_reads_and_writes_most_is_known_without_computing)
 {
 	start();
