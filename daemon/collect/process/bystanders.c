@@ -123,7 +123,9 @@ static void look_at(void *ctx, const struct root *root, pid_t pid)
 	memcpy(process.name, stat.comm, sizeof(process.name) - 1);
 	process.name[proto_utf8_complete(process.name, strlen(process.name))] = '\0';
 	proto_utf8_clean(process.name);
-	process.name[0] = process.name[0] ? process.name[0] : '?';
+	if (!process.name[0]) { /* what was cut may follow */
+		memcpy(process.name, "?", sizeof("?"));
+	}
 	rank(&pass->result, &process);
 }
 

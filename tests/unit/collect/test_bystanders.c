@@ -268,7 +268,8 @@ START_TEST(a_name_is_cleaned)
 	static const struct {
 		const char *comm, *name;
 	} names[] = {{"a) R (b", "a) R (b"}, {"\x1b[31m\xff\n", "?[31m??"}, {"", "?"},
-		{"aaaaaaaaaaaaaa\xc3", "aaaaaaaaaaaaaa"}, {"\xe2\x80\xaegnp", "?gnp"}};
+		{"aaaaaaaaaaaaaa\xc3", "aaaaaaaaaaaaaa"}, {"\xe2\x80\xaegnp", "?gnp"},
+		{"\xf0\x9f\x98", "?"}};
 	start();
 	for (int i = 0; i < COUNT(names); i++) {
 		process(10, names[i].comm, 0);
