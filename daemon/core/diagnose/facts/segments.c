@@ -64,7 +64,8 @@ void span_divide(
 	since_ns = past->whole ? from_ns : since_ns;
 	from_ns = from_ns < since_ns ? since_ns : from_ns < until_ns ? from_ns : until_ns - 1;
 	double length_s = (double)(until_ns - from_ns) / 1e9;
-	uint64_t older_ns = from_ns - since_ns;
+	/* a frame that ends when it starts, and is all there is, starts after from_ns */
+	uint64_t older_ns = from_ns > since_ns ? from_ns - since_ns : 0;
 	older_ns = older_ns < OLDER_MAX_NS ? older_ns : OLDER_MAX_NS;
 	bool has_older = (double)older_ns / 1e9 > fmax(length_s / 10, 5);
 	/* segments as long as the buckets of history cost a tenth of reading its samples */
