@@ -13,6 +13,9 @@ void past_finish_waits(struct past_frames *past)
 		memcpy(began_ms, past->frame[n].wait_ms, sizeof(began_ms));
 		for (size_t i = 0; i < past->stages; i++) {
 			float before_ms = -INFINITY;
+			if (isnan(began_ms[i])) { /* most stages of an app that has many */
+				continue;
+			}
 			for (size_t k = 0; k < past->stages; k++) {
 				bool before = began_ms[k] < began_ms[i];
 				before_ms = before ? fmaxf(before_ms, past->scratch[n].ended_ms[k])
