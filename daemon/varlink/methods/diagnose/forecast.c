@@ -25,8 +25,9 @@
 #define TEMPERATURE "temperature/"
 #define LIMIT_RULE "temperature_limit"
 
-/* Of so few frames a plan takes less than a millisecond. */
-enum { PLAN_FRAMES = 256, PLAN_SPAN_S = 60, ALLOWED_MISSES = 1 /* percent */ };
+/* Of so few frames, and fewer of many stages, a plan takes about a millisecond. */
+enum { PLAN_FRAMES = 256, PLAN_CELLS = PLAN_FRAMES * 8 };
+enum { PLAN_SPAN_S = 60, ALLOWED_MISSES = 1 /* percent */ };
 
 static const struct {
 	const char *name, *text;
@@ -184,7 +185,8 @@ static void fill_durations(const struct past_frames *past, const struct facts *f
 		column[input->stages] = i;
 		input->stages += is_work(facts, past->stage[i]);
 	}
-	input->frames = past->count < PLAN_FRAMES ? past->count : PLAN_FRAMES;
+	size_t most = input->stages > 8 ? PLAN_CELLS / input->stages : PLAN_FRAMES;
+	input->frames = past->count < most ? past->count : most;
 	for (size_t frame = past->count - input->frames; frame < past->count; frame++) {
 		for (size_t i = 0; i < input->stages; i++) {
 			*ms++ = past->frame[frame].stage_ms[column[i]];
