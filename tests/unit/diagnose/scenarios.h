@@ -20,15 +20,15 @@ enum { CAPTURE = 0, PREPROCESS, INFER, PUBLISH, STAGES };
 
 /* What an effect changes; both parts are as usual ahead of each call. */
 struct world {
-	struct simulation *simulation;
 	struct simulation_model *model;
 	double *metric; /* by enum fact_metric; NAN = null */
+	struct bystanders *others;
+	struct modes *modes;
+	struct process_row *own;
 	double since_s, strength;
 };
 
 typedef void effect_function(struct world *world);
-
-static struct bystanders bystanders;
 
 static const struct simulation_model camera = {.stages = STAGES,
 	.stage = {[CAPTURE] = {.name = "capture", .mean_ms = 4},
@@ -89,10 +89,10 @@ static void slower(struct world *world, double factor)
 	}
 }
 
-static void add_process(const char *name, double cpu, double rss, double io)
+static void add_process(struct world *world, const char *name, double cpu, double rss, double io)
 {
 	for (int use = 0; use < BYSTANDER_USES; use++) {
-		struct bystander *most = bystanders.most[use];
+		struct bystander *most = world->others->most[use];
 		memmove(&most[1], &most[0], (BYSTANDERS_MAX - 1) * sizeof(*most));
 		most[0] = (struct bystander){.pid = 900, .use = {cpu, rss, io}};
 		snprintf(most[0].name, sizeof(most[0].name), "%s", name);
@@ -144,9 +144,8 @@ static void over_current(struct world *world)
 static void power_save(struct world *world)
 {
 	clocks(world, 1 / world->strength);
-	world->simulation->modes.frequency_limit = 1 / world->strength;
-	snprintf(world->simulation->modes.governor, sizeof(world->simulation->modes.governor),
-		"powersave");
+	world->modes->frequency_limit = 1 / world->strength;
+	snprintf(world->modes->governor, sizeof(world->modes->governor), "powersave");
 }
 
 static void heavy_model(struct world *world)
@@ -158,11 +157,262 @@ static void heavy_model(struct world *world)
 static void cpu_hog(struct world *world)
 {
 	slower(world, world->strength);
-	add_process("stress-ng", 385, 30 * MIB, 0);
+	add_process(world, "stress-ng", 385, 30 * MIB, 0);
 	world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 99;
 	world->metric[FACT_PRESSURE_CPU] = 60;
 	world->metric[FACT_APP_RUN_DELAY] = 100 * (1 - 1 / world->strength);
 	world->metric[FACT_APP_INVOLUNTARY] = 300;
 	world->model->context.run_delay_ms += (world->strength - 1) * 36;
 	world->model->context.involuntary += 8;
+}
+
+static void fallback(struct world *world)
+{
+	struct simulation_stage *infer = &world->model->stage[INFER];
+	infer->mean_ms *= world->strength;
+	infer->unit = "cpu";
+	infer->expected_unit = "gpu";
+	infer->cpu_share = 0.98;
+	world->metric[FACT_GPU] = 2;
+	world->metric[FACT_APP_CPU] = 280;
+	world->metric[FACT_CPU] = 75;
+	world->metric[FACT_CPU_BUSIEST] = 85;
+}
+
+static void heavy_preprocessing(struct world *world)
+{
+	world->model->stage[PREPROCESS].mean_ms *= world->strength;
+	world->metric[FACT_APP_CPU] = world->metric[FACT_CPU_BUSIEST] = 93;
+}
+
+static void heavy_publishing(struct world *world)
+{
+	world->model->stage[PUBLISH].mean_ms *= world->strength;
+}
+
+static void slow_camera(struct world *world)
+{
+	world->model->camera_fps /= world->strength;
+}
+
+static void camera_stutters(struct world *world)
+{
+	world->model->slow_chance = 0.05;
+	world->model->slow_ms = 60 * world->strength;
+	world->model->slow_stage = CAPTURE;
+}
+
+/* Waits for a processor, and nobody else is to blame. */
+static void waits(struct world *world)
+{
+	slower(world, world->strength);
+	world->metric[FACT_PRESSURE_CPU] = 40;
+	world->metric[FACT_APP_RUN_DELAY] = 100 * (world->strength - 1);
+	world->metric[FACT_APP_INVOLUNTARY] = 250;
+	world->model->context.run_delay_ms += (world->strength - 1) * 36;
+	world->model->context.involuntary += 6;
+}
+
+static void pinned(struct world *world)
+{
+	waits(world);
+	snprintf(world->own->cpus, sizeof(world->own->cpus), "2");
+	world->metric[FACT_CPU_BUSIEST] = 100;
+	world->metric[FACT_CPU] = 30;
+	world->metric[FACT_APP_CPU] = 98;
+}
+
+static void quota(struct world *world)
+{
+	waits(world);
+	world->own->extra.group_ns = 1;
+	world->own->extra.quota_percent = 60;
+	world->own->extra.throttled_share = 1 - 1 / world->strength;
+}
+
+static void niced(struct world *world)
+{
+	waits(world);
+	world->own->nice = 19;
+	world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 97;
+}
+
+static void collects_garbage(struct world *world)
+{
+	world->model->slow_every = 25;
+	world->model->slow_ms = 40 * world->strength;
+	world->model->slow_stage = -1;
+}
+
+static void allocates(struct world *world)
+{
+	world->model->slow_chance = 0.04;
+	world->model->slow_ms = 40 * world->strength;
+	world->model->slow_stage = -1;
+	world->model->slow_context.minor_faults = 4000;
+	world->metric[FACT_APP_SYSTEM] = 25;
+	world->metric[FACT_APP_MINOR_FAULTS] = 2500;
+}
+
+static void uses(struct world *world, double bytes)
+{
+	world->metric[FACT_MEMORY_AVAILABLE] =
+		fmax(world->metric[FACT_MEMORY_AVAILABLE] - bytes, 0);
+	world->metric[FACT_MEMORY_PERCENT] += bytes / (40.96 * MIB);
+}
+
+/* strength: MiB a second */
+static void leaks(struct world *world)
+{
+	world->metric[FACT_APP_RSS] += world->since_s * world->strength * MIB;
+	uses(world, world->since_s * world->strength * MIB);
+}
+
+static void leaks_elsewhere(struct world *world)
+{
+	double bytes = world->since_s * world->strength * MIB;
+	add_process(world, "telemetryd", 2, 150 * MIB + bytes, 0);
+	uses(world, bytes);
+}
+
+static void fills_memory(struct world *world)
+{
+	slower(world, world->strength);
+	add_process(world, "chromium", 20, 2300 * MIB, 4e6);
+	uses(world, 2130 * MIB);
+	world->metric[FACT_SWAP_USED] = 300 * MIB + world->since_s * 8 * MIB;
+	world->metric[FACT_PRESSURE_MEMORY] = 20 * world->strength;
+	world->metric[FACT_PRESSURE_IO] = 15;
+	world->metric[FACT_APP_MAJOR_FAULTS] = 350;
+	world->metric[FACT_APP_IODELAY] = 15;
+	world->model->context.major_faults += 20;
+}
+
+static void disk_is_slow(struct world *world)
+{
+	world->model->stage[PUBLISH].mean_ms += 30 * world->strength;
+	world->model->stage[PUBLISH].cpu_share = 0.03;
+	world->metric[FACT_PRESSURE_IO] = 45;
+	world->metric[FACT_APP_IODELAY] = 45;
+	world->metric[FACT_CPU_IOWAIT] = 25;
+}
+
+static void others_write(struct world *world)
+{
+	disk_is_slow(world);
+	add_process(world, "rsync", 25, 20 * MIB, 8e7);
+}
+
+static void disk_stutters(struct world *world)
+{
+	world->model->slow_chance = 0.06;
+	world->model->slow_ms = 80 * world->strength;
+	world->model->slow_stage = PUBLISH;
+	world->metric[FACT_PRESSURE_IO] = 14;
+	world->metric[FACT_APP_IODELAY] = 13;
+	world->metric[FACT_APP_WRITE] = 6e6;
+}
+
+static void gpu_is_shared(struct world *world)
+{
+	world->model->stage[INFER].mean_ms *= world->strength;
+	world->metric[FACT_GPU] = 99;
+}
+
+static void emc_is_full(struct world *world)
+{
+	world->model->stage[PREPROCESS].mean_ms *= world->strength;
+	world->model->stage[INFER].mean_ms *= world->strength;
+	world->metric[FACT_EMC] = 97;
+	world->metric[FACT_GPU] = 70;
+}
+
+static void balanced(struct world *world)
+{
+	for (size_t i = 0; i < STAGES; i++) {
+		world->model->stage[i].mean_ms = 12 * world->strength;
+	}
+}
+
+static void stops(struct world *world)
+{
+	world->model->stopped = true;
+}
+
+static void profiled_much(struct world *world)
+{
+	world->metric[FACT_DAEMON_CPU] = 85;
+	world->metric[FACT_CPU_BUSIEST] = 95;
+	slower(world, world->strength);
+}
+
+/* What may be and is not the cause. */
+static void hot(struct world *world)
+{
+	heat(world, 21);
+}
+
+static void throttled(struct world *world)
+{
+	heat(world, 24);
+	world->metric[FACT_THROTTLE_ACTIVE] = 1;
+	world->metric[FACT_CPU_FREQUENCY] *= 0.8;
+}
+
+static void emc_always(struct world *world)
+{
+	world->metric[FACT_EMC] = 90;
+}
+
+static void gpu_always(struct world *world)
+{
+	world->metric[FACT_GPU] = 97;
+}
+
+static void neighbour(struct world *world)
+{
+	add_process(world, "python3", 85, 120 * MIB, 0);
+	world->metric[FACT_CPU] += 21;
+	world->metric[FACT_CPU_BUSIEST] = 90;
+	world->metric[FACT_PRESSURE_CPU] += 4;
+}
+
+static void swapped_once(struct world *world)
+{
+	world->metric[FACT_SWAP_USED] = 180 * MIB;
+	world->metric[FACT_MEMORY_PERCENT] = 70;
+}
+
+static void settles(struct world *world)
+{
+	world->metric[FACT_APP_RSS] += 80 * MIB * (1 - exp(-world->since_s / 12));
+}
+
+static void copies_files(struct world *world)
+{
+	add_process(world, "rsync", 25, 20 * MIB, 6e7);
+	world->metric[FACT_PRESSURE_IO] = 20;
+	world->metric[FACT_CPU_IOWAIT] = 12;
+}
+
+static void governor_low(struct world *world)
+{
+	world->modes->frequency_limit = 0.6;
+	world->metric[FACT_CPU_FREQUENCY] *= 0.6;
+	snprintf(world->modes->governor, sizeof(world->modes->governor), "powersave");
+}
+
+static void warms_up(struct world *world)
+{
+	slower(world, 1 + 3 * exp(-world->since_s / 5));
+}
+
+static void bursts(struct world *world)
+{
+	world->model->stopped = fmod(world->since_s, 20) > 9;
+}
+
+static void varies(struct world *world)
+{
+	slower(world, 1 + 0.12 * sin(world->since_s / 9));
 }

@@ -32,6 +32,7 @@ struct row {
 	double target_fps, deadline_ms, seconds;
 };
 
+static struct bystanders bystanders;
 static struct simulation *simulation;
 static struct facts facts;
 static struct diagnosis diagnosis;
@@ -53,14 +54,155 @@ static const struct row rows[] = {
 		.camera_fps = -1),
 	ROW(THERMAL_THROTTLING, throttles, 2, 70, "throttling, stages only",
 		.kind = SIMULATE_STAGES),
+	ROW(THERMAL_THROTTLING, throttles, 2.4, 50, "throttling, pipelined",
+		.kind = SIMULATE_PIPELINE, .camera_fps = 20),
+	ROW(THERMAL_THROTTLING, throttles, 2, 80, "throttling, noisy", .noise = 4,
+		.camera_fps = 20),
+	ROW(THERMAL_THROTTLING, throttles, 2, 55, "throttling with a leak elsewhere",
+		.distractor = leaks_elsewhere, .distractor_strength = 2),
+	ROW(THERMAL_THROTTLING, throttles_pi, 1.8, 45, "throttling beside a neighbour",
+		.distractor = neighbour, .camera_fps = 20),
+	ROW(THERMAL_THROTTLING, throttles, 2, 60, "throttling, ticks, deadline",
+		.kind = SIMULATE_TICKS, .deadline_ms = 60),
+	ROW(THERMAL_THROTTLING, throttles, 1.6, 50, "throttling at 2 frames/s", .scale = 9,
+		.camera_fps = -1, .seconds = 150),
+	ROW(THERMAL_THROTTLING, throttles, 2, 60, "throttling, EMC always busy",
+		.distractor = emc_always, .camera_fps = 20),
+	ROW(THERMAL_THROTTLING, throttles, 2, 60, "throttling, power null",
+		.missing = "power/ gpu/ budget/", .null = true),
 	ROW(UNDER_VOLTAGE, brown_out, 2.2, 50, "under-voltage"),
+	ROW(UNDER_VOLTAGE, brown_out, 1.6, 60, "under-voltage while hot", .distractor = hot,
+		.camera_fps = -1),
+	ROW(UNDER_VOLTAGE, brown_out, 2, 40, "under-voltage, statsd", .kind = SIMULATE_STATSD),
+	ROW(UNDER_VOLTAGE, brown_out, 2, 65, "under-voltage, no temperature",
+		.missing = "temperature/ headroom/ power/", .camera_fps = 20),
 	ROW(OVER_CURRENT, over_current, 2, 50, "over-current"),
+	ROW(OVER_CURRENT, over_current, 1.6, 60, "over-current while hot", .distractor = hot,
+		.camera_fps = -1),
+	ROW(OVER_CURRENT, over_current, 2, 45, "over-current, counter only",
+		.missing = "throttle/over_current", .target_fps = 15),
 	ROW(CLOCK_LIMIT, power_save, 2.5, 0, "powersave from the start", .target_fps = 15),
 	ROW(CLOCK_LIMIT, power_save, 2.5, 60, "powersave later"),
+	ROW(CLOCK_LIMIT, power_save, 2, 0, "powersave, deadline, hot", .deadline_ms = 60,
+		.distractor = hot),
+	ROW(CLOCK_LIMIT, power_save, 2, 50, "powersave, loop, stages only", .camera_fps = -1,
+		.kind = SIMULATE_STAGES),
+	ROW(CPU_FALLBACK, fallback, 4, 0, "on the CPU", .target_fps = 15),
+	ROW(CPU_FALLBACK, fallback, 5, 0, "on the CPU, loop without a target", .camera_fps = -1),
+	ROW(CPU_FALLBACK, fallback, 3, 0, "on the CPU, deadline, hot", .deadline_ms = 70,
+		.distractor = hot),
 	ROW(INFERENCE_BOUND, heavy_model, 4, 0, "model too large", .target_fps = 15),
+	ROW(INFERENCE_BOUND, heavy_model, 3, 0, "model too large, hot", .target_fps = 15,
+		.distractor = hot),
+	ROW(INFERENCE_BOUND, heavy_model, 5, 0, "model too large, no sensors", .target_fps = 15,
+		.missing = "c g t h e b p m s", .kind = SIMULATE_STAGES),
+	ROW(INFERENCE_BOUND, heavy_model, 4, 0, "model too large, leak elsewhere", .target_fps = 10,
+		.noise = 3, .distractor = leaks_elsewhere, .distractor_strength = 1),
+	ROW(PREPROCESSING_BOUND, heavy_preprocessing, 15, 0, "preprocessing", .target_fps = 15),
+	ROW(PREPROCESSING_BOUND, heavy_preprocessing, 12, 0, "preprocessing, deadline",
+		.deadline_ms = 70, .kind = SIMULATE_TICKS),
+	ROW(PREPROCESSING_BOUND, heavy_preprocessing, 15, 0, "preprocessing, EMC busy, noisy",
+		.target_fps = 12, .noise = 3, .distractor = emc_always),
+	ROW(STAGE_BOUND, heavy_publishing, 35, 0, "publishing", .target_fps = 15),
+	ROW(STAGE_BOUND, heavy_publishing, 35, 50, "publishing since a while"),
+	ROW(STAGE_BOUND, heavy_publishing, 30, 0, "publishing, loop, hot", .camera_fps = -1,
+		.target_fps = 20, .distractor = hot),
+	ROW(CAPTURE_STALL, slow_camera, 2.5, 60, "slow camera"),
+	ROW(CAPTURE_STALL, slow_camera, 2, 50, "slow camera at 30, neighbour", .camera_fps = 20,
+		.distractor = neighbour),
+	ROW(CAPTURE_STALL, slow_camera, 2.5, 60, "slow camera, stages only",
+		.kind = SIMULATE_STAGES),
+	ROW(CAPTURE_STALL, slow_camera, 3, 40, "slow camera outside of stages", .sleeps = true),
+	ROW(CAPTURE_STALL, camera_stutters, 3, 0, "camera stutters"),
+	ROW(CAPTURE_STALL, camera_stutters, 2.5, 0, "camera stutters, hot, 20 frames/s",
+		.camera_fps = 20, .distractor = hot),
 	ROW(CPU_CONTENTION, cpu_hog, 2, 60, "CPU hog"),
+	ROW(CPU_CONTENTION, cpu_hog, 2, 60, "CPU hog while hot", .distractor = hot,
+		.camera_fps = -1),
+	ROW(CPU_CONTENTION, cpu_hog, 2, 50, "CPU hog, stages only", .kind = SIMULATE_STAGES),
+	ROW(CPU_CONTENTION, cpu_hog, 1.6, 70, "CPU hog, leak", .distractor = leaks,
+		.distractor_strength = 0.05, .camera_fps = 20, .noise = 2),
+	ROW(CPU_CONTENTION, cpu_hog, 2, 40, "CPU hog, pipelined", .kind = SIMULATE_PIPELINE,
+		.camera_fps = 25),
+	ROW(CPU_CONTENTION, cpu_hog, 2, 60, "CPU hog without PSI", .missing = "pressure/",
+		.null = true),
+	ROW(SCHEDULING, pinned, 2, 50, "pinned to a core"),
+	ROW(SCHEDULING, quota, 2.2, 50, "quota"),
+	ROW(SCHEDULING, quota, 2, 0, "quota from the start", .target_fps = 15, .camera_fps = -1),
+	ROW(SCHEDULING, niced, 2, 60, "niced", .camera_fps = 20),
+	ROW(PAUSES, collects_garbage, 3, 0, "garbage collection"),
+	ROW(PAUSES, collects_garbage, 3, 0, "garbage collection, loop", .camera_fps = -1,
+		.distractor = hot),
+	ROW(PAUSES, collects_garbage, 3, 20, "garbage collection, deadline", .deadline_ms = 80,
+		.noise = 2),
+	ROW(PAUSES, allocates, 3, 0, "allocator"),
+	ROW(MEMORY_LEAK, leaks, 2, 0, "leak"),
+	ROW(MEMORY_LEAK, leaks, 6, 30, "leak since a while, loop", .camera_fps = -1),
+	ROW(MEMORY_LEAK, leaks, 1, 0, "slow leak, hot", .seconds = 300, .distractor = hot,
+		.camera_fps = 5),
+	ROW(MEMORY_LEAK, leaks, 3, 0, "leak, stages only, noisy", .kind = SIMULATE_STAGES,
+		.noise = 2),
+	ROW(MEMORY_PRESSURE, fills_memory, 2, 50, "memory full"),
+	ROW(MEMORY_PRESSURE, fills_memory, 2, 60, "memory full, stages only",
+		.kind = SIMULATE_STAGES, .camera_fps = 20),
+	ROW(MEMORY_PRESSURE, fills_memory, 1.6, 40, "memory full, hot, loop", .camera_fps = -1,
+		.distractor = hot),
+	ROW(IO_STALL, disk_is_slow, 2, 60, "slow disk"),
+	ROW(IO_STALL, others_write, 2.5, 50, "others write", .camera_fps = 20),
+	ROW(IO_STALL, others_write, 2, 50, "others write, stages only, hot",
+		.kind = SIMULATE_STAGES, .distractor = hot),
+	ROW(IO_STALL, disk_stutters, 2, 0, "disk stutters"),
+	ROW(GPU_BOUND, gpu_is_shared, 2.2, 50, "GPU shared"),
+	ROW(GPU_BOUND, gpu_is_shared, 2, 60, "GPU shared, loop, stages", .camera_fps = -1,
+		.kind = SIMULATE_STAGES),
+	ROW(MEMORY_BANDWIDTH, emc_is_full, 2, 50, "EMC full"),
+	ROW(MEMORY_BANDWIDTH, emc_is_full, 1.8, 60, "EMC full, loop, neighbour", .camera_fps = -1,
+		.distractor = neighbour),
+	ROW(QUEUEING, heavy_publishing, 30, 50, "queue before the last stage",
+		.kind = SIMULATE_PIPELINE),
+	ROW(QUEUEING, heavy_publishing, 24, 0, "queue all the time", .kind = SIMULATE_PIPELINE,
+		.deadline_ms = 150),
+	ROW(DEADLINE_UNREACHABLE, balanced, 1.2, 0, "deadline below the least", .deadline_ms = 25),
+	ROW(DEADLINE_UNREACHABLE, balanced, 2, 0, "deadline below the least, loop",
+		.deadline_ms = 40, .camera_fps = -1),
+	ROW(PROFILER_OVERHEAD, profiled_much, 1.3, 15, "many events", .camera_fps = -1,
+		.scale = 0.03, .seconds = 30),
+	ROW(STOPPED, stops, 1, 70, "stopped"),
+	ROW(STOPPED, stops, 1, 60, "stopped, hot, stages only", .kind = SIMULATE_STAGES,
+		.distractor = hot),
 	FINE("camera-paced"),
 	FINE("loop", .camera_fps = -1),
+	FINE("noisy loop", .camera_fps = -1, .noise = 4),
+	FINE("camera outside of stages", .sleeps = true),
+	FINE("hot", .distractor = hot),
+	FINE("hot since a while, loop", .camera_fps = -1, .distractor = hot,
+		.distractor_from_s = 50),
+	FINE("throttled, rate unaffected", .distractor = throttled),
+	FINE("throttled later, rate unaffected", .distractor = throttled, .distractor_from_s = 50,
+		.camera_fps = 20),
+	FINE("throttled for a while before", .effect = throttles, .strength = 2, .from_s = 20,
+		.until_s = 50),
+	FINE("EMC always busy", .distractor = emc_always),
+	FINE("GPU always busy, target reached", .distractor = gpu_always, .target_fps = 15),
+	FINE("GPU always busy, loop", .distractor = gpu_always, .camera_fps = -1),
+	FINE("neighbour", .distractor = neighbour, .distractor_from_s = 40),
+	FINE("swapped once", .distractor = swapped_once),
+	FINE("RSS settles", .distractor = settles, .distractor_from_s = 10),
+	FINE("leak elsewhere", .distractor = leaks_elsewhere, .distractor_strength = 2),
+	FINE("somebody copies files", .distractor = copies_files, .distractor_from_s = 50),
+	FINE("low clock, target reached", .distractor = governor_low, .target_fps = 15),
+	FINE("warm-up", .distractor = warms_up, .camera_fps = -1),
+	FINE("warm-up, camera", .distractor = warms_up, .camera_fps = 20),
+	FINE("bursts", .distractor = bursts),
+	FINE("varies", .distractor = varies, .camera_fps = -1),
+	FINE("1 frame a second", .camera_fps = 1, .seconds = 200),
+	FINE("30 frames a second, deadline", .camera_fps = 30, .scale = 0.6, .deadline_ms = 40,
+		.seconds = 60),
+	FINE("pipelined", .kind = SIMULATE_PIPELINE, .camera_fps = 20),
+	FINE("stages only", .kind = SIMULATE_STAGES),
+	FINE("statsd", .kind = SIMULATE_STATSD, .noise = 2),
+	FINE("ticks, target", .kind = SIMULATE_TICKS, .target_fps = 15),
+	FINE("sensors null", .missing = "c g t h e b p m s", .null = true),
 };
 
 static bool is_missing(const struct row *row, const char *path)
@@ -118,33 +260,42 @@ static void set(struct simulation *of, enum fact_metric metric, const char *path
 	}
 }
 
+/* Of a frame: what is sensed does not matter. */
+static void model_at(const struct row *row, double t_s, struct simulation_model *model)
+{
+	static double metric[FACT_METRIC_COUNT];
+	static struct bystanders others;
+	static struct modes modes;
+	static struct process_row own;
+	struct world world = {model, metric, &others, &modes, &own, 0, 0};
+	init_model(row, model);
+	apply(row, &world, t_s);
+}
+
 static void change(struct simulation *of, double t_s, struct simulation_model *model)
 {
-	double unused[FACT_METRIC_COUNT] = {0};
-	init_model(of->options.ctx, model);
-	apply(of->options.ctx, &(struct world){.simulation = of, .model = model, .metric = unused},
-		t_s);
+	model_at(of->options.ctx, t_s, model);
 }
 
 static void sense(struct simulation *of, double t_s)
 {
-	double value[FACT_METRIC_COUNT];
-	struct simulation_model unused;
+	double metric[FACT_METRIC_COUNT];
+	struct simulation_model model;
+	struct process_row *own = &of->processes.row[0];
+	struct world world = {&model, metric, &bystanders, &of->modes, own, 0, 0};
 	for (size_t i = 0; i < FACT_METRIC_COUNT; i++) {
-		value[i] = sensor[i].usual;
+		metric[i] = sensor[i].usual;
 	}
-	init_model(of->options.ctx, &unused);
+	init_model(of->options.ctx, &model);
 	bystanders = (struct bystanders){.t_ns = of->now_ns};
-	add_process("systemd", 1, 12 * MIB, 0);
-	snprintf(of->modes.governor, sizeof(of->modes.governor), "schedutil");
-	of->modes.frequency_limit = 1;
-	of->modes.limit_ns = of->now_ns;
-	apply(of->options.ctx, &(struct world){.simulation = of, .model = &unused, .metric = value},
-		t_s);
+	add_process(&world, "systemd", 1, 12 * MIB, 0);
+	of->modes = (struct modes){
+		.frequency_limit = 1, .governor = "schedutil", .limit_ns = of->now_ns};
+	apply(of->options.ctx, &world, t_s);
 	for (size_t i = 0; i < FACT_METRIC_COUNT; i++) {
-		set(of, i, sensor[i].path, value[i]);
+		set(of, i, sensor[i].path, metric[i]);
 	}
-	set(of, FACT_TEMPERATURE, "temperature/cpu", value[FACT_TEMPERATURE]);
+	set(of, FACT_TEMPERATURE, "temperature/cpu", metric[FACT_TEMPERATURE]);
 }
 
 static void run(const struct row *row, uint64_t seed)
@@ -154,10 +305,10 @@ static void run(const struct row *row, uint64_t seed)
 		.change = change,
 		.sense = sense,
 		.ctx = (void *)(uintptr_t)row};
-	init_model(row, &options.model);
+	model_at(row, 0, &options.model);
 	simulation = simulation_open(&options);
 	simulation->core.bystanders = &bystanders;
-	simulation_run(simulation, row->seconds > 0 ? row->seconds : 120);
+	simulation_run(simulation, row->seconds > 0 ? row->seconds : 100);
 	simulation_gather(simulation, &facts);
 	diagnose(&facts, &diagnosis);
 	simulation_close(simulation);
@@ -185,6 +336,9 @@ static void print(const struct row *row, int seed)
 	printf(" %s\n  frame %.1f was %.1f, since %.0f, warming %d, slow %.3f\n", diagnosis.summary,
 		facts.frame_ms.now, facts.frame_ms.usual, facts.since_s, facts.warming_up,
 		facts.slow_share);
+	for (size_t i = 0; diagnosis.findings && i < diagnosis.finding[0].evidence_count; i++) {
+		printf("    %s\n", diagnosis.finding[0].evidence[i]);
+	}
 }
 
 TEST_TIMEOUT(120);
