@@ -66,7 +66,7 @@ static const struct {
 	[FACT_PRESSURE_MEMORY] = {"pressure/memory/some", UNIT_PERCENT, 0},
 	[FACT_PRESSURE_IO] = {"pressure/io/some", UNIT_PERCENT, 0.3},
 	[FACT_POWER] = {"power/total", UNIT_MILLIWATTS, 7000},
-	[FACT_POWER_BUDGET] = {"budget/power", UNIT_MILLIWATTS, 15000},
+	[FACT_POWER_BUDGET] = {"budget/power", UNIT_PERCENT, 47},
 	[FACT_APP_CPU] = {"process/cam/cpu", UNIT_PERCENT, 55},
 	[FACT_APP_SYSTEM] = {"process/cam/system", UNIT_PERCENT, 6},
 	[FACT_APP_RSS] = {"process/cam/rss", UNIT_BYTES, 200 * MIB},
@@ -308,6 +308,7 @@ static void disk_stutters(struct world *world)
 	world->model->slow_chance = 0.06;
 	world->model->slow_ms = 80 * world->strength;
 	world->model->slow_stage = PUBLISH;
+	world->model->stage[PUBLISH].cpu_share = 0.03;
 	world->metric[FACT_PRESSURE_IO] = 14;
 	world->metric[FACT_APP_IODELAY] = 13;
 	world->metric[FACT_APP_WRITE] = 6e6;
@@ -386,6 +387,12 @@ static void swapped_once(struct world *world)
 static void settles(struct world *world)
 {
 	world->metric[FACT_APP_RSS] += 80 * MIB * (1 - exp(-world->since_s / 12));
+}
+
+/* A heap that grows until it is collected. */
+static void saw_tooth(struct world *world)
+{
+	world->metric[FACT_APP_RSS] += 1.5 * MIB * fmod(world->since_s, 23);
 }
 
 static void copies_files(struct world *world)

@@ -104,7 +104,8 @@ static const struct row rows[] = {
 	ROW(PREPROCESSING_BOUND, heavy_preprocessing, 15, 0, "preprocessing, EMC busy, noisy",
 		.target_fps = 12, .noise = 3, .distractor = emc_always),
 	ROW(STAGE_BOUND, heavy_publishing, 35, 0, "publishing", .target_fps = 15),
-	ROW(STAGE_BOUND, heavy_publishing, 35, 50, "publishing since a while"),
+	ROW(STAGE_BOUND, heavy_publishing, 35, 50, "publishing since a while",
+		.also = 1u << CAUSE_UNEXPLAINED),
 	ROW(STAGE_BOUND, heavy_publishing, 30, 0, "publishing, loop, hot", .camera_fps = -1,
 		.target_fps = 20, .distractor = hot),
 	ROW(CAPTURE_STALL, slow_camera, 2.5, 60, "slow camera"),
@@ -188,12 +189,14 @@ static const struct row rows[] = {
 	FINE("neighbour", .distractor = neighbour, .distractor_from_s = 40),
 	FINE("swapped once", .distractor = swapped_once),
 	FINE("RSS settles", .distractor = settles, .distractor_from_s = 10),
+	FINE("RSS like a saw", .distractor = saw_tooth),
 	FINE("leak elsewhere", .distractor = leaks_elsewhere, .distractor_strength = 2),
 	FINE("somebody copies files", .distractor = copies_files, .distractor_from_s = 50),
 	FINE("low clock, target reached", .distractor = governor_low, .target_fps = 15),
 	FINE("warm-up", .distractor = warms_up, .camera_fps = -1),
 	FINE("warm-up, camera", .distractor = warms_up, .camera_fps = 20),
 	FINE("bursts", .distractor = bursts),
+	FINE("bursts, in a pause", .distractor = bursts, .seconds = 118),
 	FINE("varies", .distractor = varies, .camera_fps = -1),
 	FINE("1 frame a second", .camera_fps = 1, .seconds = 200),
 	FINE("30 frames a second, deadline", .camera_fps = 30, .scale = 0.6, .deadline_ms = 40,
@@ -239,6 +242,7 @@ static void init_model(const struct row *row, struct simulation_model *model)
 	model->capture_blocks = !row->sleeps;
 	model->target_fps = row->target_fps;
 	model->deadline_ms = row->deadline_ms;
+	model->context.run_delay_ms *= scale;
 	for (size_t i = 0; i < STAGES; i++) {
 		struct simulation_stage *stage = &model->stage[i];
 		stage->mean_ms *= scale;
@@ -250,8 +254,9 @@ static void init_model(const struct row *row, struct simulation_model *model)
 static void set(struct simulation *of, enum fact_metric metric, const char *path, double value)
 {
 	const struct row *row = of->options.ctx;
-	double noise =
-		sensor[metric].unit == UNIT_BOOL ? 0 : 0.015 * (row->noise > 0 ? row->noise : 1);
+	enum unit unit = sensor[metric].unit;
+	double part = unit == UNIT_BOOL ? 0 : unit == UNIT_BYTES ? 0.002 : 0.015;
+	double noise = part * (row->noise > 0 ? row->noise : 1);
 	bool missing = is_missing(row, path);
 	if (!missing || row->null) {
 		value = missing ? NAN : simulation_noise(of, value, noise * fabs(value));
