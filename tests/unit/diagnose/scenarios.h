@@ -343,8 +343,37 @@ static void stops(struct world *world)
 static void profiled_much(struct world *world)
 {
 	world->metric[FACT_DAEMON_CPU] = 85;
-	world->metric[FACT_CPU_BUSIEST] = 95;
+	world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 95;
+	world->metric[FACT_APP_RUN_DELAY] = 100 * (1 - 1 / world->strength);
+	for (size_t i = PREPROCESS; i < STAGES; i++) {
+		world->model->context.run_delay_ms +=
+			(world->strength - 1) * world->model->stage[i].mean_ms;
+	}
 	slower(world, world->strength);
+}
+
+/* In turns, as boards do that cool down. */
+static void throttles_in_turns(struct world *world)
+{
+	if (fmod(world->since_s, 24) < 12) {
+		throttles(world);
+	}
+}
+
+/* On two of four cores: it costs a little. */
+static void busy_neighbour(struct world *world)
+{
+	cpu_hog(world);
+	world->others->most[USE_CPU][0].use[USE_CPU] = 190;
+	world->metric[FACT_CPU] = 74;
+	world->metric[FACT_PRESSURE_CPU] = 25;
+}
+
+static void logs(struct world *world)
+{
+	others_write(world);
+	world->metric[FACT_CPU_IOWAIT] = NAN;
+	world->metric[FACT_APP_MAJOR_FAULTS] = 3;
 }
 
 /* What may be and is not the cause. */

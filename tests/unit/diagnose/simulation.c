@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/core/history/history.h"
+#include "tests/unit/unit.h"
 
 enum { POOL = 8 << 20, PID = 4711, DRAINS = 10 /* in an interval */ };
 

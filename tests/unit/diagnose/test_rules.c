@@ -580,7 +580,7 @@ static void leak(double bytes_per_second)
 		metric(FACT_APP_RSS, 200 * MIB + 100 * bytes_per_second, 200 * MIB);
 	rss->slope = bytes_per_second;
 	rss->slope_low = 0.9 * bytes_per_second;
-	rss->most = rss->mean.now + 10 * bytes_per_second;
+	rss->most = rss->mean.now + 20 * bytes_per_second;
 	rss->first_s = 180;
 }
 

@@ -69,11 +69,12 @@ static void explain_away(const struct view *view, struct judged *judged)
 	sort(judged, order);
 	for (size_t i = 0; i < CAUSE_COUNT; i++) {
 		const struct judged *cause = order[i];
+		/* What is only likely does not outrank what is certain. */
+		double sure = cause->finding.score * cause->finding.score;
 		for (size_t n = 0; cause->finding.score >= MEDIUM && n < CAUSE_COUNT; n++) {
 			if ((cause->rule->explains >> n & 1) != 0) {
 				judged[n].finding.score *=
-					1 - 0.9 * cause->finding.score *
-						    overlap_of(view, cause, &judged[n]);
+					1 - 0.9 * sure * overlap_of(view, cause, &judged[n]);
 			}
 		}
 	}

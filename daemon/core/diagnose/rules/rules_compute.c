@@ -148,6 +148,11 @@ void rule_capture_stall(const struct view *view, struct judged *judged)
 	       rest = view->base_ms - stage_base(view, capture);
 	double jitter_waits = or_zero(facts->slow_share * facts->slow_run_delay_ms) + view->io_ms;
 	struct claims claims = {.change = change_of(capture->ms) - view->io_ms - view->run_delay};
+	double outside = view->excess[SYMPTOM_CHANGE] - change_of(facts->busy_ms);
+	if (view->changed && !view->pipelined && outside > 2 * claims.change && outside > 0) {
+		evidence = 0.6; /* the loop waits for its input between frames */
+		claims.change = outside - view->io_ms - view->run_delay;
+	}
 	if (capture == view->spiky) {
 		/* What stops all stages shows most where most of the time is spent. */
 		claims.jitter =

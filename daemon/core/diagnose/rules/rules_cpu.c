@@ -215,9 +215,23 @@ void rule_pauses(const struct view *view, struct judged *judged)
 	text_add(&judged->text, ": allocator or garbage collector");
 }
 
+/* No frame at the end of a span that had no pause before. */
+static bool ended(const struct facts *facts)
+{
+	double before_ms = 1000 * (facts->span_s - facts->since_s);
+	return facts->frames_now == 0 &&
+	       (double)facts->frames * facts->frame_ms.usual >= 0.9 * before_ms;
+}
+
 void rule_stopped(const struct view *view, struct judged *judged)
 {
 	const struct facts *facts = view->facts;
+	if (ended(facts)) {
+		judged->finding.score = 0.65;
+		text_add(&judged->text, "the app runs, but records no frames");
+		say(judged, " since ", facts->since_s, " s ago");
+		return;
+	}
 	double cpu = pause_cpu(view);
 	bool all = facts->slow_stages >= 2 || facts->stages <= 1;
 	double evidence = (all ? 0.92 : 0.6) * (1 - cpu);

@@ -10,6 +10,7 @@
 #define ON 0.1		/* share of the time in which a flag counts as on */
 #define FLICKER 0.02	/* low voltage comes in moments */
 #define NEAR_LIMIT 3.0	/* °C */
+#define AS_HOT 5.0	/* °C */
 #define CLOCK_FELL 0.92 /* of the usual frequency */
 
 /* The flag of a lowered clock that is on most. */
@@ -68,7 +69,8 @@ static struct claims flag_claims(const struct view *view, enum fact_metric metri
 static double ratio_of(const struct view *view, enum fact_metric clock, enum fact_metric load)
 {
 	struct fact frequency = metric_of(view, clock), busy = metric_of(view, load);
-	bool working = !(busy.now < 50) || busy.now >= busy.usual;
+	bool limited = clock == FACT_CPU_FREQUENCY && view->facts->frequency_limit < 0.95;
+	bool working = limited || !(busy.now < 50) || busy.now >= 0.95 * busy.usual;
 	double ratio = frequency.now / frequency.usual;
 	return working && ratio > 0 && ratio < 1 ? ratio : 1;
 }
@@ -97,6 +99,13 @@ static bool over_current_grew(const struct view *view)
 	       (isnan(flag.usual) && isnan(rate.usual) && flag.now >= 0.5 && !(rate.now < 5));
 }
 
+/* As hot as it was with fast frames: then heat is not what is new. */
+static bool hot_as_usual(const struct view *view)
+{
+	struct fact temperature = metric_of(view, FACT_TEMPERATURE);
+	return view->changed && temperature.usual >= temperature.now - AS_HOT;
+}
+
 static bool supply_fails(const struct view *view)
 {
 	return metric_of(view, FACT_UNDER_VOLTAGE).now >= FLICKER || over_current_grew(view);
@@ -111,7 +120,8 @@ void rule_thermal(const struct view *view, struct judged *judged)
 	bool acts = on >= (view->of_throttled ? 0.05 : ON);
 	if (acts) {
 		evidence = hot >= 1 ? 0.95 : hot > 0 ? 0.8 : isnan(hot) ? 0.65 : 0.45;
-		evidence = supply_fails(view) && !(hot >= 1) ? 0.3 : evidence;
+		evidence =
+			supply_fails(view) && (!(hot >= 1) || hot_as_usual(view)) ? 0.3 : evidence;
 		claims = flag_claims(view, flag);
 	}
 	/* Without a flag, or with one that was on before, too: the clock says it. */
@@ -155,7 +165,8 @@ void rule_over_current(const struct view *view, struct judged *judged)
 	struct fact rate = metric_of(view, FACT_OVER_CURRENT_RATE);
 	enum fact_metric metric = isfinite(rate.now) ? FACT_OVER_CURRENT_RATE : FACT_OVER_CURRENT;
 	bool always = isnan(metric_of(view, metric).usual);
-	bool hot = heat(view) >= 1 && metric_of(view, capped(view)).now >= ON;
+	bool hot =
+		heat(view) >= 1 && metric_of(view, capped(view)).now >= ON && !hot_as_usual(view);
 	struct claims claims = {.change = agreement(view, metric, 1) * view->compute,
 		.constant = always ? view->excess[SYMPTOM_CONSTANT] : 0};
 	judge(view, judged, !over_current_grew(view) ? 0 : hot ? 0.6 : 0.92, claims);

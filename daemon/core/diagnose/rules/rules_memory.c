@@ -14,7 +14,7 @@
 static bool levelled_off(const struct facts *facts, const struct fact_series *rss)
 {
 	double expected = rss->slope * (double)facts->frames_now * facts->frame_ms.now / 1000;
-	return expected >= MIB / 2 && rss->most - rss->least < 0.25 * expected;
+	return expected >= MIB / 2 && rss->most - rss->least < 0.45 * expected;
 }
 
 void rule_memory_leak(const struct view *view, struct judged *judged)
@@ -29,7 +29,8 @@ void rule_memory_leak(const struct view *view, struct judged *judged)
 		return;
 	}
 	double score = left < 600 ? 0.93 : left < 3600 ? 0.88 : left < 86400 ? 0.8 : 0.72;
-	/* A slope that may be almost nothing is not certain. */
+	/* A slope that may be almost nothing is not certain; below three sigma it is chance. */
+	score *= rss->slope_low < 0.35 * rss->slope ? 0.4 : 1;
 	score *= 0.8 + 0.2 * clamp01(2 * rss->slope_low / rss->slope);
 	score *= facts->warming_up ? 0.6 : 1;
 	score *= levelled_off(facts, rss) || facts->span_s < LEAK_SECONDS ? 0.4 : 1;
