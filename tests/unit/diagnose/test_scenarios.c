@@ -245,6 +245,7 @@ static const struct row rows[] = {
 	FINE("1 frame a second", .camera_fps = 1, .seconds = 200),
 	FINE("30 frames a second, deadline", .camera_fps = 30, .scale = 0.6, .deadline_ms = 40,
 		.seconds = 60),
+	FINE("a frame in 20 s", .camera_fps = 0.05, .seconds = 815),
 	FINE("RSS settles slowly", .distractor = settles, .camera_fps = 5, .seconds = 600),
 	FINE("60 frames a second", .camera_fps = 60, .scale = 0.3, .seconds = 60),
 	FINE("half an hour at 2 frames/s", .camera_fps = 2, .seconds = 1800, .noise = 2),

@@ -219,7 +219,8 @@ void rule_pauses(const struct view *view, struct judged *judged)
 static bool ended(const struct facts *facts)
 {
 	double before_ms = 1000 * (facts->span_s - facts->since_s);
-	return facts->frames_now == 0 &&
+	bool late = 1000 * facts->since_s >= 5 * facts->frame_ms.usual;
+	return facts->frames_now == 0 && late &&
 	       (double)facts->frames * facts->frame_ms.usual >= 0.9 * before_ms;
 }
 
@@ -228,8 +229,9 @@ void rule_stopped(const struct view *view, struct judged *judged)
 	const struct facts *facts = view->facts;
 	if (ended(facts)) {
 		judged->finding.score = 0.65;
-		text_add(&judged->text, "the app runs, but records no frames");
-		say(judged, " since ", facts->since_s, " s ago");
+		struct text symptom = TEXT_IN(judged->finding.symptom);
+		text_add(&symptom, "no frames for %s", duration(facts->since_s).text);
+		text_add(&judged->text, "the app runs, but %s", judged->finding.symptom);
 		return;
 	}
 	double cpu = pause_cpu(view);

@@ -14,7 +14,7 @@
 static bool levelled_off(const struct facts *facts, const struct fact_series *rss)
 {
 	double expected = rss->slope * (double)facts->frames_now * facts->frame_ms.now / 1000;
-	return expected >= MIB / 2 && rss->most - rss->least < 0.45 * expected;
+	return expected >= MIB / 2 && rss->most - rss->least < 0.5 * expected;
 }
 
 void rule_memory_leak(const struct view *view, struct judged *judged)
@@ -22,7 +22,7 @@ void rule_memory_leak(const struct view *view, struct judged *judged)
 	const struct facts *facts = view->facts;
 	const struct fact_series *rss = &facts->metric[FACT_APP_RSS];
 	struct fact mean = metric_of(view, FACT_APP_RSS);
-	double growth = fmax(change_of(mean), or_zero(rss->slope * facts->span_s));
+	double growth = or_zero(rss->slope * facts->span_s); /* a start that settled is none */
 	double left = metric_of(view, FACT_MEMORY_AVAILABLE).now / rss->slope;
 	if (!(mean.now > 0 && rss->slope > 0 && rss->slope_low > 0 &&
 		    growth >= fmax(LEAK_BYTES, LEAK_SHARE * mean.now))) {
