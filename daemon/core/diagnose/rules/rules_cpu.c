@@ -228,7 +228,9 @@ void rule_stopped(const struct view *view, struct judged *judged)
 {
 	const struct facts *facts = view->facts;
 	if (ended(facts)) {
-		judged->finding.score = 0.65;
+		/* Where nobody wants a rate, an app may have nothing to do. */
+		bool wanted = facts->target_ms > 0 || facts->deadline_ms > 0;
+		judged->finding.score = wanted ? 0.65 : 0.35;
 		struct text symptom = TEXT_IN(judged->finding.symptom);
 		text_add(&symptom, "no frames for %s", duration(facts->since_s).text);
 		text_add(&judged->text, "the app runs, but %s", judged->finding.symptom);
