@@ -132,7 +132,13 @@ static int zombie_exit(const struct peer *peer, int *ret_status)
 int peer_exit(int pidfd, const struct peer *peer, int *ret_status)
 {
 	struct pidfd_status status = {.mask = PIDFD_STATUS_EXIT};
-	if (ioctl(pidfd, PIDFD_STATUS, &status) < 0) {
+	int r = ioctl(pidfd, PIDFD_STATUS, &status);
+	if (r < 0 && errno == ESRCH) {
+		/* reaped after the kernel looked for its status, which is there now */
+		status.mask = PIDFD_STATUS_EXIT;
+		r = ioctl(pidfd, PIDFD_STATUS, &status);
+	}
+	if (r < 0) {
 		return errno == ESRCH ? -ENODATA : zombie_exit(peer, ret_status);
 	}
 	if (status.mask & PIDFD_STATUS_EXIT) {
