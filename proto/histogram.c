@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "proto/multiply.h"
 #include "proto/percentile.h"
 
 struct cursor {
@@ -42,17 +43,6 @@ static bool wide_subtract(uint64_t *from, const uint64_t *what, size_t words)
 	return borrow != 0;
 }
 
-/* In 32-bit halves: __int128 is neither C11 nor there on 32-bit ARM. */
-static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *high)
-{
-	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
-	uint64_t low = a0 * b0;
-	uint64_t mid = a0 * b1 + (low >> 32);
-	uint64_t cross = a1 * b0 + (uint32_t)mid;
-	*high = a1 * b1 + (mid >> 32) + (cross >> 32);
-	return cross << 32 | (uint32_t)low;
-}
-
 /* ret has as many words as a and b together. */
 static void wide_multiply(
 	const uint64_t *a, size_t a_words, const uint64_t *b, size_t b_words, uint64_t *ret)
@@ -63,7 +53,7 @@ static void wide_multiply(
 	for (size_t i = 0; i < a_words; i++) {
 		uint64_t carry = 0;
 		for (size_t j = 0; j < b_words; j++) {
-			uint64_t high, low = multiply(a[i], b[j], &high);
+			uint64_t high, low = proto_multiply(a[i], b[j], &high);
 			low += carry;
 			high += low < carry;
 			ret[i + j] += low;
@@ -90,8 +80,37 @@ void proto_histogram_init(struct proto_histogram *h)
 void proto_histogram_add_square(struct proto_histogram *h, uint64_t value_ns)
 {
 	uint64_t square[3] = {0};
-	square[0] = multiply(value_ns, value_ns, &square[1]);
+	square[0] = proto_multiply(value_ns, value_ns, &square[1]);
 	wide_add(h->squares, square, 3);
+}
+
+void proto_histogram_add_words(
+	struct proto_histogram *h, const uint64_t *words, size_t n, uint64_t mask)
+{
+	uint64_t sum[2] = {0}, squares[3] = {0}, min = h->min, max = h->max;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t value_ns = words[i] & mask;
+		sum[0] += value_ns;
+		sum[1] += sum[0] < value_ns;
+		if (__builtin_expect(value_ns >> 32 == 0, 1)) {
+			uint64_t square = value_ns * value_ns;
+			squares[0] += square;
+			squares[1] += squares[0] < square;
+		} else {
+			proto_histogram_add_square(h, value_ns);
+		}
+		min = value_ns < min ? value_ns : min;
+		max = value_ns > max ? value_ns : max;
+		uint32_t bucket = proto_histogram_bucket(value_ns);
+		if (__builtin_expect(++h->buckets[bucket] == 0, 0)) {
+			proto_histogram_carry(h, bucket);
+		}
+	}
+	h->count += n;
+	wide_add(h->sum, sum, 2);
+	wide_add(h->squares, squares, 3);
+	h->min = min;
+	h->max = max;
 }
 
 static uint32_t distance(uint32_t a, uint32_t b)
@@ -171,7 +190,9 @@ void proto_histogram_add_all(struct proto_histogram *into, const struct proto_hi
 	for (uint32_t i = 0, n = from->carries; i < n; i++) {
 		add_carry(into, from->carry_bucket[i], from->carry[i]);
 	}
-	for (uint32_t i = 0; i < PROTO_HISTOGRAM_BUCKETS; i++) {
+	/* all others are empty; a merge of hundreds would otherwise read megabytes of them */
+	const uint32_t last = proto_histogram_bucket(from->max);
+	for (uint32_t i = proto_histogram_bucket(from->min); i <= last; i++) {
 		uint32_t add = from->buckets[i];
 		into->buckets[i] += add;
 		if (into->buckets[i] < add) {

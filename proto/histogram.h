@@ -92,6 +92,10 @@ static inline void proto_histogram_add(struct proto_histogram *h, uint64_t value
 	}
 }
 
+/* The same for n values, which are the lower bits of words. */
+void proto_histogram_add_words(
+	struct proto_histogram *h, const uint64_t *words, size_t n, uint64_t mask);
+
 /* Adds all of from to into; from may be into (everything twice). */
 void proto_histogram_add_all(struct proto_histogram *into, const struct proto_histogram *from);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/decimal.h"
 #include "proto/utf8.h"
 
 #define EXACT_INTEGER 9007199254740992.0 /* 2^53 */
@@ -59,12 +60,29 @@ void json_raw(struct json *json, const char *text)
 	append(json, text, strlen(text), json->size - json->length);
 }
 
+/* How many bytes stand for themselves. */
+static size_t plain_length(const char *text, size_t length)
+{
+	size_t i = 0;
+	while (i < length && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' &&
+		text[i] != '\\') {
+		i++;
+	}
+	return i;
+}
+
 static void put_text(struct json *json, const char *text, size_t max)
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t length = strnlen(text, max);
 	put(json, "\"", 1);
 	for (size_t i = 0; i < length && !json->overflow;) {
+		size_t plain = plain_length(text + i, length - i);
+		put(json, text + i, plain);
+		i += plain;
+		if (i == length) {
+			break;
+		}
 		unsigned char c = (unsigned char)text[i];
 		if (c == '"' || c == '\\') {
 			char escape[2] = {'\\', (char)c};
@@ -89,16 +107,23 @@ static void put_text(struct json *json, const char *text, size_t max)
 /* The comma and the name that stand before a value. */
 static void lead(struct json *json, const char *name)
 {
-	if (json->length > 0) {
-		char last = json->buffer[json->length - 1];
-		if (last != '{' && last != '[') {
-			put(json, ",", 1);
-		}
+	size_t length = name ? strlen(name) : 0;
+	if (json_room(json) < length + strlen(",\"\":")) {
+		json->overflow = true;
+		return;
+	}
+	char *at = json->buffer + json->length;
+	if (json->length > 0 && at[-1] != '{' && at[-1] != '[') {
+		*at++ = ',';
 	}
 	if (name) {
-		put_text(json, name, SIZE_MAX);
-		put(json, ":", 1);
+		*at++ = '"';
+		memcpy(at, name, length);
+		at += length;
+		*at++ = '"';
+		*at++ = ':';
 	}
+	json->length = (size_t)(at - json->buffer);
 }
 
 void json_open(struct json *json, const char *name, char bracket)
@@ -130,56 +155,29 @@ void json_string(struct json *json, const char *name, const char *text)
 
 void json_unsigned(struct json *json, const char *name, uint64_t value)
 {
-	char text[24];
-	int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	char text[DECIMAL_SIZE];
 	lead(json, name);
-	put(json, text, (size_t)n);
+	put(json, text, decimal_unsigned(value, text));
 }
 
 void json_integer(struct json *json, const char *name, int64_t value)
 {
-	char text[24];
-	int n = snprintf(text, sizeof(text), "%lld", (long long)value);
+	char text[DECIMAL_SIZE] = "-";
+	size_t sign = value < 0;
+	uint64_t positive = sign ? 0 - (uint64_t)value : (uint64_t)value;
 	lead(json, name);
-	put(json, text, (size_t)n);
-}
-
-/* Most numbers are whole thousandths (rounded times, sensor values): no search for the shortest
- * form then. k/1000.0 is the double nearest to that decimal, so equality proves the round trip. */
-static int format_thousandths(double value, char *text, size_t size)
-{
-	long long k = fabs(value) <= 1e12 ? llround(value * 1000.0) : 0;
-	if ((double)k / 1000.0 != value) {
-		return 0;
-	}
-	unsigned long long positive = k < 0 ? 0ULL - (unsigned long long)k : (unsigned long long)k;
-	int n = snprintf(text, size, "%s%llu.%03u", k < 0 ? "-" : "", positive / 1000,
-		(unsigned)(positive % 1000));
-	while (text[n - 1] == '0') {
-		n--;
-	}
-	return text[n - 1] == '.' ? n - 1 : n;
+	put(json, text, sign + decimal_unsigned(positive, text + sign));
 }
 
 void json_number(struct json *json, const char *name, double value)
 {
-	char text[40];
+	char text[DECIMAL_SIZE];
 	lead(json, name);
 	if (!isfinite(value)) {
 		put(json, "null", 4);
 		return;
 	}
-	int n = format_thousandths(value, text, sizeof(text));
-	if (n == 0 && value == trunc(value) && fabs(value) <= EXACT_INTEGER) {
-		n = snprintf(text, sizeof(text), "%.0f", value);
-	}
-	if (n == 0) {
-		n = snprintf(text, sizeof(text), "%.15g", value);
-		if (strtod(text, NULL) != value) {
-			n = snprintf(text, sizeof(text), "%.17g", value);
-		}
-	}
-	put(json, text, (size_t)n);
+	put(json, text, decimal_double(value, text));
 }
 
 void json_bool(struct json *json, const char *name, bool value)

@@ -27,7 +27,8 @@ size_t json_mark(const struct json *json);
 void json_rollback(struct json *json, size_t mark);
 size_t json_room(const struct json *json);
 
-/* name is NULL for array items. Brackets: '{' '}' '[' ']'. Closing always fits. */
+/* name is NULL for array items; it holds nothing that needs an escape. Brackets: '{' '}' '[' ']'.
+ * Closing always fits. */
 void json_open(struct json *json, const char *name, char bracket);
 void json_close(struct json *json, char bracket);
 

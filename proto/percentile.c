@@ -4,8 +4,9 @@
 #include "proto/percentile.h"
 
 #include <math.h>
+#include <stdbool.h>
 
-enum { SMALL_MAX = 24 };
+enum { SMALL_MAX = 24, LANES = 4 };
 
 static void swap(double *a, double *b)
 {
@@ -99,11 +100,31 @@ static size_t partition(double *values, size_t count, double limit)
 	return less;
 }
 
+/* The ranks of an array that are wanted in their places. */
+struct ranks {
+	const double *values; /* the array */
+	size_t count, rank[8];
+};
+
+/* Whether one is in this part of the array; without ranks all are. */
+static bool has_rank(const struct ranks *ranks, const double *values, size_t count)
+{
+	bool has = !ranks;
+	for (size_t i = 0; ranks && i < ranks->count; i++) {
+		has |= ranks->rank[i] - (size_t)(values - ranks->values) < count;
+	}
+	return has;
+}
+
 /* Quick sort that turns to heap sort when the pivots are bad: a peer chooses the values, so the
- * worst case must be cheap too. Equal values (a coarse clock's) are done at once. */
-static void intro_sort(double *values, size_t count, unsigned depth)
+ * worst case must be cheap too. Equal values (a coarse clock's) are done at once. Parts without a
+ * wanted rank stay as they are. */
+static void intro_sort(double *values, size_t count, unsigned depth, const struct ranks *ranks)
 {
 	while (count > SMALL_MAX) {
+		if (!has_rank(ranks, values, count)) {
+			return;
+		}
 		if (depth-- == 0) {
 			heap_sort(values, count);
 			return;
@@ -119,24 +140,45 @@ static void intro_sort(double *values, size_t count, unsigned depth)
 		swap(&values[0], &values[left]);
 		size_t right = count - left - 1;
 		if (left < right) {
-			intro_sort(values, left, depth);
+			intro_sort(values, left, depth, ranks);
 			values += left + 1;
 			count = right;
 		} else {
-			intro_sort(values + left + 1, right, depth);
+			intro_sort(values + left + 1, right, depth, ranks);
 			count = left;
 		}
 	}
-	small_sort(values, count);
+	if (has_rank(ranks, values, count)) {
+		small_sort(values, count);
+	}
 }
 
-void proto_sort(double *values, size_t count)
+static void sort_ranks(double *values, size_t count, const struct ranks *ranks)
 {
 	unsigned depth = 2;
 	for (size_t n = count; n > 1; n /= 2) {
 		depth += 2;
 	}
-	intro_sort(values, count, depth);
+	intro_sort(values, count, depth, ranks);
+}
+
+void proto_sort(double *values, size_t count)
+{
+	sort_ranks(values, count, NULL);
+}
+
+/* Puts in their places what the percentiles below need. */
+static void select_ranks(double *values, size_t count)
+{
+	static const double p[] = {50, 90, 95, 99};
+	struct ranks ranks = {.values = values};
+	for (size_t i = 0; i < sizeof(p) / sizeof(p[0]); i++) {
+		/* the nearest one is this or the next, too */
+		size_t low = count > 0 ? (size_t)((double)(count - 1) * p[i] / 100.0) : 0;
+		ranks.rank[ranks.count++] = low;
+		ranks.rank[ranks.count++] = low + 1;
+	}
+	sort_ranks(values, count, &ranks);
 }
 
 double proto_percentile(const double *sorted, size_t count, double p)
@@ -215,4 +257,82 @@ void proto_summarize(double *values, size_t count, struct proto_summary *ret)
 	ret->p90 = proto_percentile(values, count, 90);
 	ret->p95 = proto_percentile(values, count, 95);
 	ret->p99 = proto_percentile(values, count, 99);
+}
+
+struct totals {
+	double sum, min, max;
+};
+
+/* In LANES sums at once: in one, each addition waits for the one before. Sums of whole numbers are
+ * exact up to 2^53 ns, 104 days. count > 0. */
+static struct totals totals_of(const double *values, size_t count)
+{
+	double sum[LANES] = {0}, min[LANES], max[LANES];
+	size_t i = 0;
+	for (size_t k = 0; k < LANES; k++) {
+		min[k] = max[k] = values[0];
+	}
+	for (; i + LANES <= count; i += LANES) {
+		for (size_t k = 0; k < LANES; k++) {
+			double value = values[i + k];
+			sum[k] += value;
+			min[k] = value < min[k] ? value : min[k];
+			max[k] = value > max[k] ? value : max[k];
+		}
+	}
+	struct totals totals = {0, values[0], values[0]};
+	for (; i < count; i++) {
+		totals.sum += values[i];
+		totals.min = fmin(totals.min, values[i]);
+		totals.max = fmax(totals.max, values[i]);
+	}
+	for (size_t k = 0; k < LANES; k++) {
+		totals.sum += sum[k];
+		totals.min = fmin(totals.min, min[k]);
+		totals.max = fmax(totals.max, max[k]);
+	}
+	return totals;
+}
+
+/* Of the distances from the mean. */
+static double squares_of(const double *values, size_t count, double mean)
+{
+	double lane[LANES] = {0}, squares = 0;
+	size_t i = 0;
+	for (; i + LANES <= count; i += LANES) {
+		for (size_t k = 0; k < LANES; k++) {
+			double distance = values[i + k] - mean;
+			lane[k] += distance * distance;
+		}
+	}
+	for (; i < count; i++) {
+		squares += (values[i] - mean) * (values[i] - mean);
+	}
+	for (size_t k = 0; k < LANES; k++) {
+		squares += lane[k];
+	}
+	return squares;
+}
+
+void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto_summary *ret)
+{
+	double (*percentile)(const double *sorted, size_t count, double p) =
+		nearest ? proto_percentile_nearest : proto_percentile;
+	proto_summarize(NULL, 0, ret);
+	if (count == 0) {
+		return;
+	}
+	struct totals totals = totals_of(ns, count);
+	double mean_ns = totals.sum / (double)count, squares = squares_of(ns, count, mean_ns);
+	select_ranks(ns, count);
+	ret->count = count;
+	ret->mean = mean_ns / 1e6;
+	ret->min = totals.min / 1e6;
+	ret->max = totals.max / 1e6;
+	ret->std = sqrt(squares / (double)count) / 1e6;
+	ret->std_sample = count > 1 ? sqrt(squares / (double)(count - 1)) / 1e6 : (double)NAN;
+	ret->p50 = percentile(ns, count, 50) / 1e6;
+	ret->p90 = percentile(ns, count, 90) / 1e6;
+	ret->p95 = percentile(ns, count, 95) / 1e6;
+	ret->p99 = percentile(ns, count, 99) / 1e6;
 }

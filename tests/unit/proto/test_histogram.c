@@ -129,6 +129,26 @@ static uint64_t events_in_buckets(const struct proto_histogram *of)
 
 TEST_TIMEOUT(60);
 
+START_TEST(words_at_once_are_as_good_as_one_by_one)
+{
+	static struct proto_histogram at_once, one_by_one;
+	const uint64_t high = UINT64_C(3) << 62;
+	uint64_t words[257], seed = 11;
+	proto_histogram_init(&at_once);
+	proto_histogram_init(&one_by_one);
+	for (size_t n = 0; n <= 257; n += 1 + n / 3) {
+		for (size_t i = 0; i < n; i++) {
+			words[i] = next(&seed) >> (2 + next(&seed) % 60);
+			proto_histogram_add(&one_by_one, words[i]);
+			words[i] |= next(&seed) & high;
+		}
+		proto_histogram_add_words(&at_once, words, n, ~high);
+		ck_assert_mem_eq(&at_once, &one_by_one, sizeof(at_once));
+	}
+	ck_assert_uint_gt(at_once.squares[2] + at_once.sum[1], 0);
+}
+END_TEST
+
 START_TEST(every_shape_seed_and_size_is_within_one_percent)
 {
 	static const size_t sizes[] = {1, 2, 3, 10, 99, 100, 1000, 30000, SIZE_MAX_};

@@ -115,6 +115,40 @@ START_TEST(sorting_agrees_with_qsort_on_awkward_inputs)
 }
 END_TEST
 
+START_TEST(selected_percentiles_are_the_sorted_ones)
+{
+	enum { N = 1500 };
+	static double sorted[N], selected[N];
+	uint64_t seed = 88172645463325252u;
+	for (size_t n = 0; n <= N; n = n < 130 ? n + 1 : n + 97) {
+		for (int shape = 0; shape < 4; shape++) {
+			for (size_t i = 0; i < n; i++) {
+				seed ^= seed << 13;
+				seed ^= seed >> 7;
+				seed ^= seed << 17;
+				const double shapes[] = {(double)(seed % 1000), (double)i,
+					(double)(n - i), i == 5 ? 1e15 : (double)(seed % 3)};
+				sorted[i] = selected[i] = shapes[shape];
+			}
+			struct proto_summary summary, nearest;
+			proto_sort(sorted, n);
+			proto_summarize_window(selected, n, shape % 2, &summary);
+			proto_summarize_window(selected, n, true, &nearest);
+			const double numbers[][3] = {{50, summary.p50, nearest.p50},
+				{90, summary.p90, nearest.p90}, {95, summary.p95, nearest.p95},
+				{99, summary.p99, nearest.p99}};
+			for (size_t i = 0; n > 0 && i < 4; i++) {
+				const double *row = numbers[i];
+				double want = proto_percentile_nearest(sorted, n, row[0]) / 1e6;
+				ck_assert_double_eq(row[2], want);
+				want = shape % 2 ? want : proto_percentile(sorted, n, row[0]) / 1e6;
+				ck_assert_double_eq(row[1], want);
+			}
+		}
+	}
+}
+END_TEST
+
 struct item {
 	double value;
 	size_t at; /* in the array that is built */
