@@ -61,7 +61,7 @@ struct session_found {
 	bool privileged;	   /* who started it may see apps of all users */
 	uint64_t begin_mono_us;	   /* of the session */
 	char boot_id[37];	   /* of its start */
-	struct session_point last; /* of one that has not ended */
+	struct session_point last; /* of one that has not ended; its block goes on */
 };
 /* Calls each with what the folder holds; it owns the row's tags then. Removes what a crash left of
  * a file that was being thinned and what a power cut left without a first line, and cuts an unended

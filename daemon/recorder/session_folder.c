@@ -94,6 +94,7 @@ static uint64_t read_last(FILE *stream, uint64_t header, struct session_found *r
 			} else if (session_point_read(line, &ret->last, &is_block)) {
 				good = at;
 				if (is_block) { /* the next one begins where it ends */
+					ret->last.block++;
 					ret->last.from_us = ret->last.to_us;
 					ret->last.from_mono_us = ret->last.mono_us;
 				}

@@ -336,7 +336,7 @@ static void begin_again(struct session_run *run, const struct session_found *fou
 	run->resumed = true;
 	run->begin_ns = found->begin_mono_us * 1000;
 	run->point = *last;
-	run->block = last->block + 1;
+	run->block = last->block;
 	run->warmup_left = (uint32_t)last->warmup_left;
 	run->file.bytes = found->row.bytes;
 	run->file.kept_s = run->kept_s = last->kept_s;

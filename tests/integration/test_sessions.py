@@ -259,7 +259,7 @@ def test_it_goes_on_after_a_restart():
             assert ids == list(range(205)), ids
             assert sum("restart" in r for r in rows) == 1 and sum("end" in r for r in rows) == 1
             blocks = [r["block"] for r in rows if "block" in r]
-            assert [b["block"] for b in blocks] == list(range(len(blocks)))
+            assert [b["block"] for b in blocks] == list(range(len(blocks))), blocks
             assert all(a["to_us"] == b["from_us"] for a, b in zip(blocks, blocks[1:])), blocks
             restarted(daemon, end)
             assert row_of(daemon, "long") == row

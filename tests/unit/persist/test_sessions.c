@@ -325,14 +325,22 @@ START_TEST(a_file_is_thinned_and_what_was_torn_is_cut)
 	ck_assert_uint_eq(founds, 1);
 	ck_assert(!found.ended && found.privileged && found.begin_mono_us == 77);
 	ck_assert_uint_eq(found.row.bytes, good);
-	ck_assert_uint_eq(found.last.block, 40);
+	ck_assert_uint_eq(found.last.block, 41);
 	ck_assert_uint_eq(found.last.frames_done, 42);
 	ck_assert_double_eq_tol(found.last.kept_s, 7, 1e-6);
 	ck_assert_uint_eq(found.last.from_mono_us, found.last.mono_us); /* of the next block */
+	char part[512];
+	const size_t length = session_point_write(&point, false, part, sizeof(part));
+	ck_assert_int_eq(session_file_write(&file, part, length), 0); /* killed inside block 41 */
+	good = file.bytes;
+	session_file_close(&file);
+	session_folder_scan(file.dir, on_found, NULL);
+	ck_assert_uint_eq(found.row.bytes, good);
+	ck_assert_uint_eq(found.last.block, 41);
 	found.row.state = SESSION_INTERRUPTED;
 	ck_assert_int_eq(session_folder_end(file.dir, &found.row), 0);
 	session_folder_scan(file.dir, on_found, NULL);
-	ck_assert(found.ended && founds == 2 && found.row.state == SESSION_INTERRUPTED);
+	ck_assert(found.ended && founds == 3 && found.row.state == SESSION_INTERRUPTED);
 	ck_assert_uint_gt(found.row.bytes, good);
 	ck_assert_int_eq(session_folder_remove(file.dir, "one"), 0);
 	ck_assert_int_eq(session_folder_remove(file.dir, "one"), -ENOENT);
