@@ -12,9 +12,22 @@
 #include <sys/types.h>
 
 struct root {
-	int fd;	      /* the folder, O_PATH */
-	bool fixture; /* links are resolved inside */
+	int fd;			/* the folder, O_PATH */
+	bool fixture;		/* links are resolved inside */
+	struct root_kept *kept; /* NULL = root_borrow() keeps nothing open */
 };
+
+/* Descriptors of files that are read again and again; zeroed = none. */
+struct root_kept {
+	size_t count, next;
+	unsigned uses;
+	struct {
+		int fd;
+		unsigned used; /* number of its last use */
+		char path[48];
+	} file[24];
+};
+void root_kept_finish(struct root_kept *kept); /* idempotent */
 
 /* Opens the tree. path NULL or "/" is the machine's own. 0 or -errno. Finish with root_finish. */
 int root_init(struct root *root, const char *path);
@@ -22,6 +35,13 @@ void root_finish(struct root *root);
 
 /* open(2) below the root, O_CLOEXEC|O_NONBLOCK|O_NOCTTY added. A descriptor or -errno. */
 int root_open(const struct root *root, const char *path, int flags);
+
+/* The same for one use, after which root_return() takes it back; in between nothing else is
+ * borrowed. Where the root keeps descriptors it is one of those, at any offset; the least recently
+ * used one is closed for another. */
+int root_borrow(const struct root *root, const char *path, int flags);
+/* result: of the use; after -errno the descriptor is closed. */
+void root_return(const struct root *root, int fd, ssize_t result);
 
 /* Where path leads inside the root once links are followed (no leading slash), for grouping and
  * for the names of parents. 0, -ENOENT, -ELOOP, -ENAMETOOLONG. */

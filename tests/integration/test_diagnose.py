@@ -151,5 +151,24 @@ def test_what_is_wrong_is_said_without_asking():
             broker.subscribe(topic, until=lambda seen: seen and seen[-1][1] == "", ready=lambda: None)
 
 
+def test_a_diagnosis_at_the_broker_does_not_outlive_its_truth():
+    topic = f"edgeprof/{DEVICE}/diagnosis/cam"
+    with tempfile.TemporaryDirectory() as scratch, mosquitto.Broker() as broker:
+        config = f"{SLOW}[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\ndevice_id = {DEVICE}\n"
+        with Daemon(config, root=board(scratch)[0]) as daemon:
+            with Script(daemon) as script, Camera(script):
+                assert broker.subscribe(topic, until=lambda seen: seen)[0][1]
+                daemon.kill()  # and the app does not come back
+            broker.subscribe(topic, until=lambda seen: seen and seen[-1][1] == "", ready=daemon.start)
+            with Script(daemon) as script, Camera(script):
+                broker.subscribe(topic, until=lambda seen: seen)
+                daemon.stop()
+        everything = f"edgeprof/{DEVICE}/#"
+        kept = dict(broker.subscribe(everything, until=lambda seen: dict(seen).get(f"edgeprof/{DEVICE}/info")))
+        assert topic not in kept, kept
+        status = broker.subscribe(f"edgeprof/{DEVICE}/status", until=lambda seen: seen)
+        assert status[0][1] == "offline", status
+
+
 if __name__ == "__main__":
     run_tests_with_broker(dict(globals()))

@@ -10,24 +10,23 @@
 
 static const char headline[] =
 	"{~bold}[{app}|-]{~none}: [{?status=findings}[{!findings>=2}1 finding|{findings} findings]"
-	"[ in {frames:count} frames of {span_s:s}]|"
+	"[ in {frames:count} frames over {span_s:s}]|"
 	"[{?status=healthy}{~good}|{~dim}][{summary}|not enough data]{~none}]\n";
 
 static const char finding_text[] =
 	"{~bold}{number}. [{cause}|-]{~none}[ ([{?confidence=high}{~bad}|{?confidence=medium}"
 	"{~warn}|{~dim}]{confidence}{~none})]"
-	"[{?explained_ms>=0.05}  {explained_ms:+1} ms of each frame]\n"
+	"[{?explained_ms>=0.05}  {explained_ms:+1} ms per frame]\n"
 	"[   {symptom}\n][   {text}\n]{*evidence}     {~dim}{}{~none}\n{/}{*advice}   do: {}\n{/}";
 
 static const struct line lines[] = {
 	{"Bottlenecks", "[{*bottlenecks,, }{}{/}]"},
 	{"Throttle tax",
-		"[{?throttle_tax.share}{throttle_tax.share:share} of the time"
-		"[, adding {throttle_tax.lost_ms:1} ms to a frame]"
+		"[{?throttle_tax.share}{throttle_tax.share:share} of the last frames"
+		"[, adding {throttle_tax.lost_ms:1} ms to each]"
 		"[; {throttle_tax.unthrottled_fps:1} frames/s without"
 		"[ ({throttle_tax.unthrottled_fps_low:1} to {throttle_tax.unthrottled_fps_high:1})]"
-		"[, {throttle_tax.fps:1} now]][; {throttle_tax.reason}]|"
-		"{throttle_tax.share:is}|{~dim}{throttle_tax.reason}]"},
+		"[, {throttle_tax.fps:1} now]][; {throttle_tax.reason}]]"},
 	{"Energy", "[{throttle_tax.throttled_joules_per_frame:2} J a frame while throttled, "
 		   "{throttle_tax.unthrottled_joules_per_frame:2} J otherwise]"},
 	{"[{?optimization_opportunities}Opportunities]", NULL},

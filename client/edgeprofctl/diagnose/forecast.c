@@ -30,7 +30,7 @@ static void show(struct ctl *ctl, const cJSON *reply)
 		{"P50 ms", FIELD_NUMBER, "{latency_p50_ms:1}"},
 		{"P95 ms", FIELD_NUMBER, "{latency_p95_ms:1}"},
 		{"P99 ms", FIELD_NUMBER, "{latency_p99_ms:1}"},
-		{"MAX FPS", FIELD_NUMBER, "{max_fps:1}"},
+		{"MAX FPS", FIELD_NUMBER, "[{?max_fps>=0.05}{max_fps:1}|-]"},
 		{"NOTE", FIELD_LONG, "{~dim}[{reason}]"},
 	};
 	listing_show(ctl, reply, "temperatures", zones, sizeof(zones) / sizeof(zones[0]));

@@ -41,6 +41,7 @@ static const struct family {
 	{"energy/gap_time", "energy_gap_total", "", "Time without a reading of power."},
 	{"cpu/utilization", "cpu_utilization", "", "Time that the processors were busy."},
 	{"cpu/iowait", "cpu_iowait", "", "Time that idle processors waited for disks."},
+	{"cpu/steal", "cpu_steal", "", "Time that the host gave to other virtual machines."},
 	{"cpu/load1", "load1", "", "Load average of 1 minute."},
 	{"cpu/load5", "load5", "", "Load average of 5 minutes."},
 	{"cpu/load15", "load15", "", "Load average of 15 minutes."},

@@ -2,9 +2,9 @@
 /* gpu.c: reads load and clock of the GPU, of NPUs and other engines, and of the memory controller:
  * gpu/utilization, gpu/frequency, engine/<name>/utilization, clock/<name>, emc/utilization. The
  * files are found by capability: Tegra reports the load next to the device (per mille), Rockchip in
- * devfreq (text), amdgpu below drm; clocks come from devfreq in hertz. Devfreq devices that are no
- * GPU are engines. What a driver does in a read of a gated GPU is not known: a worker reads. No own
- * keys. */
+ * devfreq (text), amdgpu below drm; clocks come from devfreq in hertz. Devfreq devices that are
+ * neither GPU nor memory controller are engines. What a driver does in a read of a gated GPU is not
+ * known: a worker reads. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -122,11 +122,12 @@ static void add_devfreq(struct gauges *values, const char *path, const char *loa
 	add_first(values, &hertz, clock, file);
 }
 
-/* "fdab0000.npu" is npu; Thor's bwmgr is the clock of the EMC. */
+/* "fdab0000.npu" is npu; Thor's bwmgr, Rockchip's dmc: the memory controller. */
 static const char *short_name(const char *device)
 {
+	static const char *const memory[] = {"bwmgr", "dmc", "*.dmc", "*.memory-controller", NULL};
 	const char *dot = strrchr(device, '.');
-	if (strcmp(device, "bwmgr") == 0) {
+	if (device_matches(memory, device)) {
 		return "emc";
 	}
 	return dot && dot[1] ? dot + 1 : device;
@@ -147,7 +148,8 @@ static void add_device(void *ctx, const struct root *root, const char *path, con
 		proto_name_clean(device, strlen(device), name);
 		snprintf(clock, sizeof(clock), "clock/%s", name);
 	}
-	snprintf(load, sizeof(load), "engine/%s/utilization", name);
+	snprintf(load, sizeof(load), "%s%s/utilization", strcmp(name, "emc") == 0 ? "" : "engine/",
+		name);
 	add_devfreq(ctx, path, load, clock, false);
 }
 

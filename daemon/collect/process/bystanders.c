@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bystanders.c: finds the processes that use a busy machine, for diagnoses: proc/<pid>/stat of all
- * of them every 5 s, compared with the pass before by (pid, start time). Passes run in the
- * background, and only while cpu/, pressure/ or memory/ metrics say that the machine is busy; at
- * rest nothing is read. Kernel threads work for processes and are skipped. Has no metrics. No own
- * keys. */
+ * of them every 5 s, compared with the pass before by (pid, start time). Where there are many, a
+ * part of them at a time, and those that used most. Passes run in the background, and only while
+ * cpu/, pressure/ or memory/ metrics say that the machine is busy; at rest nothing is read. Kernel
+ * threads work for processes and are skipped. What lives for less than a pass counts for the
+ * process that started it. Has no metrics. No own keys. */
 #include "daemon/core/status/bystanders.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include "proto/utf8.h"
 
 enum { SEEN_MAX = 1024, IO_READS_MAX = 32 /* of io, in a pass */ };
+enum { PART = SEEN_MAX * 3 / 4 /* processes of which a pass looks at all */ };
 
 #define EVERY_NS UINT64_C(4500000000) /* 5 s of samples that may come early */
 #define PAIR_NS UINT64_C(500000000)   /* the second pass, with which there are first values */
@@ -30,7 +32,9 @@ static const double use_min[BYSTANDER_USES] = {[USE_CPU] = 5, [USE_MEMORY] = 1, 
 struct seen {
 	pid_t pid;
 	uint64_t start_ticks, ticks, busy_ns;
-	double io_bytes; /* since its start; NAN = not read */
+	uint64_t child_ticks;
+	double child_growth; /* of them since the pass before */
+	double io_bytes;     /* since its start; NAN = not read */
 };
 
 struct table {
@@ -44,14 +48,18 @@ struct pass {
 	struct proc_folder proc;
 	double seconds; /* since the pass before */
 	unsigned current, io_reads;
+	unsigned parts, part; /* of more processes, those whose pid modulo parts is part */
+	size_t total;
+	bool newcomers;	       /* processes run that the pass before has not seen */
 	struct table table[2]; /* of this pass and the one before */
-	struct bystanders result;
+	struct bystanders result, before;
 };
 
 struct bystanders_state {
 	struct background pass;
 	uint64_t asked_ns;
 	bool compared; /* the last pass had one before it */
+	bool early;    /* the next pass does not wait; never two after another */
 };
 
 /* Most are found at once, where the last one was followed. NULL: it was not there. */
@@ -91,12 +99,34 @@ static double read_io(struct pass *pass, const struct root *root, pid_t pid)
 	return known ? (double)io.read_bytes + (double)io.write_bytes : (double)NAN;
 }
 
+/* Those that used most are followed, whichever part it is. */
+static bool is_wanted(const struct pass *pass, pid_t pid)
+{
+	const struct bystander *most = pass->before.most[0];
+	bool wanted = (unsigned)pid % pass->parts == pass->part;
+	for (size_t i = 0; i < (size_t)BYSTANDER_USES * BYSTANDERS_MAX && !wanted; i++) {
+		wanted = most[i].pid == pid;
+	}
+	return wanted;
+}
+
+/* Ticks of children that ended, as make has them all the time. One child that ends after an hour
+ * adds an hour once: so it is the lesser of two passes, and no more than there are processors. */
+static double ticks_of_children(const struct pass *pass, struct seen *seen, const struct seen *was)
+{
+	seen->child_growth = fmax(0, (double)seen->child_ticks - (double)was->child_ticks);
+	double ticks = fmin(seen->child_growth, was->child_growth);
+	double most = ticks > 0 ? pass->seconds * (double)sysconf(_SC_NPROCESSORS_ONLN) : 0;
+	return fmin(ticks, most * (double)sysconf(_SC_CLK_TCK));
+}
+
 static void look_at(void *ctx, const struct root *root, pid_t pid)
 {
 	struct pass *pass = ctx;
 	struct table *now = &pass->table[pass->current];
 	struct proc_stat stat;
-	if (now->count == SEEN_MAX) {
+	pass->total++;
+	if (now->count == SEEN_MAX || !is_wanted(pass, pid)) {
 		pass->result.skipped++;
 		return;
 	}
@@ -105,12 +135,15 @@ static void look_at(void *ctx, const struct root *root, pid_t pid)
 		return;
 	}
 	struct seen *seen = &now->seen[now->count++];
-	*seen = (struct seen){pid, stat.start_ticks, stat.user_ticks + stat.system_ticks, 0, NAN};
+	*seen = (struct seen){pid, stat.start_ticks, stat.user_ticks + stat.system_ticks, 0,
+		stat.child_ticks, 0, NAN};
 	struct bystander process = {.pid = pid,
 		.use = {NAN, (double)stat.rss_pages * (double)sysconf(_SC_PAGESIZE), NAN}};
 	const struct seen *was = find_before(&pass->table[!pass->current], &stat, pid);
+	pass->newcomers |= !was && stat.state == 'R';
 	if (was && seen->ticks >= was->ticks) {
-		double ticks = (double)(seen->ticks - was->ticks);
+		double ticks =
+			(double)(seen->ticks - was->ticks) + ticks_of_children(pass, seen, was);
 		seen->io_bytes = ticks > 0 || stat.state == 'D' ? read_io(pass, root, pid) : NAN;
 		process.use[USE_CPU] = ticks * 100 / (double)sysconf(_SC_CLK_TCK) / pass->seconds;
 		process.use[USE_IO] = (seen->io_bytes - was->io_bytes) / pass->seconds;
@@ -139,7 +172,13 @@ static int run(const struct collector_context *ctx, void *state)
 	before->count = recent ? before->count : 0;
 	pass->seconds = (double)(now_ns - before_ns) / 1e9;
 	pass->current ^= 1;
-	pass->io_reads = 0;
+	if (pass->current == 1) { /* two passes for a part: only then there is a difference */
+		pass->parts = 1 + (unsigned)(pass->total / PART);
+		pass->part = (pass->part + 1) % pass->parts;
+	}
+	pass->total = pass->io_reads = 0;
+	pass->newcomers = false;
+	pass->before = pass->result;
 	pass->result = (struct bystanders){.t_ns = recent ? now_ns : 0};
 	now->t_ns = now_ns;
 	now->count = now->next = 0;
@@ -181,7 +220,7 @@ static int bystanders_sample(const struct collector_context *ctx, void *state)
 {
 	struct bystanders_state *own = state;
 	int r = 0;
-	uint64_t every_ns = own->compared ? EVERY_NS : PAIR_NS;
+	uint64_t every_ns = own->compared && !own->early ? EVERY_NS : PAIR_NS;
 	if ((own->asked_ns == 0 || ctx->now_ns - own->asked_ns >= every_ns) &&
 		is_busy(ctx->core->metrics) && background_ready(&own->pass, ctx->now_ns)) {
 		own->asked_ns = ctx->now_ns;
@@ -190,6 +229,7 @@ static int bystanders_sample(const struct collector_context *ctx, void *state)
 	if (background_accept(&own->pass, &r)) {
 		const struct pass *pass = own->pass.state;
 		own->compared = r == 0 && pass->result.t_ns != 0;
+		own->early = own->compared && pass->newcomers && !own->early;
 		if (own->compared) {
 			*ctx->core->bystanders = pass->result;
 		}

@@ -37,6 +37,7 @@ static const struct {
 	[PROCESS_USER] = {"user", UNIT_PERCENT, two_samples, AT(user_percent), 0},
 	[PROCESS_SYSTEM] = {"system", UNIT_PERCENT, two_samples, AT(system_percent), 0},
 	[PROCESS_THREADS] = {"threads", UNIT_COUNT, unknown, 0, 0},
+	[PROCESS_STOPPED] = {"stopped", UNIT_COUNT, unknown, 0, 0},
 	[PROCESS_MEM_PERCENT] = {"mem_percent", UNIT_PERCENT, no_memory, AT(mem_percent), 0},
 	[PROCESS_MINOR_FAULTS] = {"minor_faults", UNIT_PER_SECOND, two_samples, AT(minor_faults),
 		0},
@@ -131,7 +132,9 @@ static double value_of(const struct process_row *row, size_t value)
 {
 	double number;
 	memcpy(&number, (const char *)row + table[value].value, sizeof(number));
-	return value == PROCESS_THREADS ? row->threads : number;
+	return value == PROCESS_THREADS	  ? row->threads
+	       : value == PROCESS_STOPPED ? row->state == 'T' || row->state == 't'
+					  : number;
 }
 
 static const char *reason_of(const struct process_row *row, size_t value)

@@ -33,12 +33,12 @@ static int list_tids(struct proc_threads *threads, const struct root *root, pid_
 {
 	char path[64];
 	snprintf(path, sizeof(path), "proc/%d/task", (int)pid);
-	int fd = root_open(root, path, O_RDONLY | O_DIRECTORY);
+	int fd = root_borrow(root, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		return fd;
 	}
 	int count = 0;
-	ssize_t n;
+	ssize_t n = lseek(fd, 0, SEEK_SET);
 	while ((n = getdents64(fd, threads->buf, sizeof(threads->buf))) > 0) {
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *entry = (const struct dirent64 *)(threads->buf + at);
@@ -48,14 +48,14 @@ static int list_tids(struct proc_threads *threads, const struct root *root, pid_
 				continue;
 			}
 			if (count == THREADS_OF_PROCESS) {
-				close(fd);
+				root_return(root, fd, 0);
 				return -E2BIG;
 			}
 			tids[count++] = (pid_t)tid;
 		}
 	}
 	int r = n < 0 ? -errno : count;
-	close(fd);
+	root_return(root, fd, r);
 	return r;
 }
 

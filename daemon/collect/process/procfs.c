@@ -26,6 +26,8 @@ enum {
 	FIELD_MAJOR_FAULTS = 12,
 	FIELD_USER = 14,
 	FIELD_SYSTEM = 15,
+	FIELD_CHILD_USER = 16,
+	FIELD_CHILD_SYSTEM = 17,
 	FIELD_PRIORITY = 18,
 	FIELD_NICE = 19,
 	FIELD_THREADS = 20,
@@ -85,6 +87,8 @@ static bool parse_fields(const char *p, struct proc_stat *stat)
 	stat->major_faults = field_u64(&field[FIELD_MAJOR_FAULTS]);
 	stat->user_ticks = field_u64(&field[FIELD_USER]);
 	stat->system_ticks = field_u64(&field[FIELD_SYSTEM]);
+	stat->child_ticks =
+		field_u64(&field[FIELD_CHILD_USER]) + field_u64(&field[FIELD_CHILD_SYSTEM]);
 	stat->priority = field_int(&field[FIELD_PRIORITY]);
 	stat->nice = field_int(&field[FIELD_NICE]);
 	stat->threads = field_u64(&field[FIELD_THREADS]);
@@ -193,12 +197,12 @@ ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *bu
 {
 	char path[96];
 	snprintf(path, sizeof(path), "proc/%d/%s", (int)pid, name);
-	int fd = root_open(root, path, O_RDONLY);
+	int fd = root_borrow(root, path, O_RDONLY);
 	if (fd < 0) {
 		return fd;
 	}
 	ssize_t n = file_read(fd, buf, size);
-	close(fd);
+	root_return(root, fd, n);
 	return n == -ESRCH ? -ENOENT : n;
 }
 
@@ -308,6 +312,9 @@ static int count_names(int fd)
 {
 	char buf[4096];
 	int count = 0;
+	if (lseek(fd, 0, SEEK_SET) < 0) {
+		return -errno;
+	}
 	while (count < FDS_MAX) {
 		ssize_t n = getdents64(fd, buf, sizeof(buf));
 		if (n <= 0) {
@@ -327,13 +334,13 @@ int proc_fds_count(const struct root *root, pid_t pid, double *ret)
 	char path[64];
 	struct stat st;
 	snprintf(path, sizeof(path), "proc/%d/fd", (int)pid);
-	int fd = root_open(root, path, O_RDONLY | O_DIRECTORY);
+	int fd = root_borrow(root, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		return fd == -ESRCH ? -ENOENT : fd;
 	}
 	bool known = !root->fixture && fstat(fd, &st) == 0 && st.st_size > 0;
 	int count = known ? (int)(st.st_size < FDS_MAX ? st.st_size : FDS_MAX) : count_names(fd);
-	close(fd);
+	root_return(root, fd, count);
 	if (count < 0) {
 		return count == -ESRCH ? -ENOENT : count;
 	}

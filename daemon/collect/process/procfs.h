@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* procfs.h: reads and parses proc(5). Parsing is pure; reading opens and closes, because
- * descriptors of processes are not kept open. */
+ * descriptors of processes are not kept open, unless the root keeps them: the daemon's own. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,6 +22,7 @@ struct proc_stat {
 	uint64_t flags;
 	uint64_t minor_faults, major_faults;
 	uint64_t user_ticks, system_ticks;
+	uint64_t child_ticks; /* of children that it has waited for */
 	uint64_t threads;
 	uint64_t start_ticks;
 	uint64_t vms_bytes, rss_pages; /* 0 without memory (kernel thread, zombie) */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu.c: reads busy time from proc/stat: cpu/utilization and cpu/<n>/utilization in percent over
- * the time since the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait,
- * iowait / total. A counter that goes backwards (idle and iowait do) counts as 0. Cores that are
- * present but not in proc/stat are offline. No own keys. */
+ * the time since the last sample, (total - (idle+iowait)) / total over user..steal; cpu/iowait and
+ * cpu/steal, each / total. A counter that goes backwards (idle and iowait do) counts as 0. Cores
+ * that are present but not in proc/stat are offline. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -20,8 +20,14 @@ enum {
 	COLUMNS = 8, /* user nice system idle iowait irq softirq steal */
 	IDLE = 3,
 	IOWAIT = 4,
+	STEAL = 7,
 	LINE_SIZE = 128, /* "cpuN" and ten counters of a machine that is up for a year */
 };
+
+#define ABSENT UINT64_MAX /* a column that the kernel does not write */
+
+/* Of all cores together. */
+static const char *const part_names[] = {"cpu/iowait", "cpu/steal"};
 
 struct core_time {
 	struct metric *metric; /* NULL = not present */
@@ -33,8 +39,8 @@ struct core_time {
 struct cpu_state {
 	struct device_file file;
 	struct core_time all;
-	struct metric *iowait; /* of all cores together; NULL: no capacity */
-	size_t cores;	       /* slots of core[] */
+	struct metric *part[2]; /* NULL: no capacity */
+	size_t cores;		/* slots of core[] */
 	struct core_time *core;
 	size_t size;
 	char *text;
@@ -72,7 +78,7 @@ static bool next_line(const char **cursor, long *index, uint64_t tick[COLUMNS])
 		if (i <= IDLE || *p != '\n') {
 			return false;
 		}
-		tick[i] = 0;
+		tick[i] = ABSENT;
 	}
 	p = strchr(p, '\n');
 	if (!p) {
@@ -132,9 +138,9 @@ static int cpu_open(const struct collector_context *ctx, void *state)
 	device_file_init(&cpu->file, true, "proc/stat");
 	int r = metrics_add(
 		ctx->core->metrics, ctx->source, "cpu/utilization", UNIT_PERCENT, &cpu->all.metric);
-	if (r == 0) {
-		r = metrics_add(
-			ctx->core->metrics, ctx->source, "cpu/iowait", UNIT_PERCENT, &cpu->iowait);
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		r = metrics_add(ctx->core->metrics, ctx->source, part_names[i], UNIT_PERCENT,
+			&cpu->part[i]);
 		r = r == -ENOSPC ? 0 : r;
 	}
 	r = r < 0 ? r : find_cores(ctx, cpu);
@@ -144,14 +150,16 @@ static int cpu_open(const struct collector_context *ctx, void *state)
 static void set_share(
 	const struct core_time *core, struct metric *metric, uint64_t part, uint64_t total)
 {
-	const char *why = !core->known ? "needs two samples"
-			  : total == 0 ? "no time passed in proc/stat"
-				       : NULL;
+	const char *why = part == ABSENT ? "not reported by the kernel"
+			  : !core->known ? "needs two samples"
+			  : total == 0	 ? "no time passed in proc/stat"
+					 : NULL;
 	metric_set_or_null(metric, why ? 0 : (double)part / (double)total * 100, why);
 }
 
-/* iowait: its metric; NULL = none. */
-static void account(struct core_time *core, const uint64_t tick[COLUMNS], struct metric *iowait)
+/* part: their metrics; NULL = none. */
+static void account(
+	struct core_time *core, const uint64_t tick[COLUMNS], struct metric *const *part)
 {
 	uint64_t total = 0, delta[COLUMNS];
 	for (size_t i = 0; i < COLUMNS; i++) {
@@ -159,7 +167,10 @@ static void account(struct core_time *core, const uint64_t tick[COLUMNS], struct
 		total += delta[i];
 	}
 	set_share(core, core->metric, total - delta[IDLE] - delta[IOWAIT], total);
-	set_share(core, iowait, delta[IOWAIT], total);
+	if (part) {
+		set_share(core, part[0], delta[IOWAIT], total);
+		set_share(core, part[1], tick[STEAL] == ABSENT ? ABSENT : delta[STEAL], total);
+	}
 	memcpy(core->tick, tick, sizeof(core->tick));
 	core->known = true;
 	core->seen = true;
@@ -187,7 +198,7 @@ static int cpu_sample(const struct collector_context *ctx, void *state)
 	uint64_t tick[COLUMNS];
 	while (next_line(&p, &index, tick)) {
 		if (index < 0) {
-			account(&cpu->all, tick, cpu->iowait);
+			account(&cpu->all, tick, cpu->part);
 		} else if ((size_t)index < cpu->cores) {
 			/* A core over the limit of metrics stays without one; the core counts it.
 			 */
@@ -198,8 +209,8 @@ static int cpu_sample(const struct collector_context *ctx, void *state)
 		}
 	}
 	bool any = cpu->all.seen;
-	if (!any && cpu->iowait) {
-		metric_set_null(cpu->iowait, "malformed");
+	for (size_t i = 0; i < 2 && !any; i++) {
+		metric_set_or_null(cpu->part[i], 0, "malformed");
 	}
 	unseen(&cpu->all, "malformed");
 	for (size_t i = 0; i < cpu->cores; i++) {

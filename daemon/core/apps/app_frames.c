@@ -12,6 +12,11 @@
 
 static void on_frame_done(void *ctx, struct frame *frame);
 
+double apps_target_fps(const struct apps *apps, const struct app *app)
+{
+	return app_settings_of_frames(apps->config.settings, app->name).target_fps;
+}
+
 void app_configure_frames(const struct apps *apps, struct app *app)
 {
 	const struct frames_settings settings =

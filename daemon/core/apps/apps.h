@@ -261,6 +261,9 @@ struct apps_config {
 /* Takes a copy; stages and frame streams that are there get their settings at once. */
 void apps_configure(struct apps *apps, const struct apps_config *config);
 
+/* What the operator wants of the app's frames, or of its iterations; 0 = nothing. */
+double apps_target_fps(const struct apps *apps, const struct app *app);
+
 /* The compute unit that the operator configured, else the one that a stage of this name declared
  * first; "" = neither. */
 const char *app_expected_unit(const struct app *app, const struct stage *stage);

@@ -170,21 +170,25 @@ static void add_trends(const struct facts *facts, struct improvements *ret)
 {
 	for (size_t i = 0; i < COUNT(trends); i++) {
 		const struct fact_series *series = &facts->metric[trends[i].metric];
-		double rise = series->slope_low * facts->span_s;
-		if (!series->path[0] || !(series->slope_low > 0) || !(rise >= trends[i].rise) ||
-			!(rise >= trends[i].share * fabs(series->mean.now))) {
+		double rise = series->mean.now - series->begin,
+		       least = fmin(series->slope_low * facts->span_s, rise);
+		if (!series->path[0] || !(series->slope_low > 0) || !(rise > 0) ||
+			!(least >= trends[i].rise) ||
+			!(least >= trends[i].share * fabs(series->mean.now))) {
 			continue;
 		}
 		struct trend *trend = &ret->trend[ret->trends++];
 		struct text text = TEXT_IN(trend->text);
-		double span = facts->span_s / trends[i].divisor;
+		bool large = trends[i].divisor == MIB && series->mean.now >= 10.0 * 1024 * MIB;
+		double divisor = trends[i].divisor * (large ? 1024 : 1);
 		trend->metric = series->path;
-		trend->per_hour = 3600 * series->slope;
-		trend->per_hour_least = 3600 * series->slope_low;
-		/* Not by the hour: a minute says nothing of the next hour. */
-		text_add(&text, "grew by %.1f %s, at least %.1f, in the last %.0f s",
-			span * series->slope, trends[i].unit, span * series->slope_low,
-			facts->span_s);
+		trend->per_hour = 3600 * fmin(series->slope, rise / facts->span_s);
+		trend->per_hour_least = 3600 * least / facts->span_s;
+		/* Not by the hour: a minute says nothing of the next hour. Nor by the slope, which
+		 * is more than was measured where it rose in a part of the time. */
+		text_add(&text, "rose from %.1f to %.1f %s in the last %.0f s",
+			series->begin / divisor, series->mean.now / divisor,
+			large ? "GiB" : trends[i].unit, facts->span_s);
 	}
 }
 
@@ -219,7 +223,7 @@ static void add_notes(const struct facts *facts, struct improvements *ret)
 		recommend(ret, "measure longer: percentiles of %" PRIu64 " %s are uncertain",
 			facts->frames, facts->of_stages ? "iterations" : "frames");
 	} else if (facts->span_s < ADVICE_RUN_S) {
-		recommend(ret, "measure longer: %.1f s are too few for heat and clocks to settle",
+		recommend(ret, "measure longer: %.1f s is too short for heat and clocks to settle",
 			facts->span_s);
 	}
 	if (facts->dropped > 0.001) {
@@ -227,7 +231,7 @@ static void add_notes(const struct facts *facts, struct improvements *ret)
 			100 * facts->dropped);
 	}
 	if (daemon > BUSY_DAEMON) {
-		recommend(ret, "profile less: edgeprofd uses %.1f %% of a processor (%s)", daemon,
+		recommend(ret, "profile less: edgeprofd uses %.1f %% of a core (%s)", daemon,
 			facts->metric[FACT_DAEMON_CPU].path);
 	} else if (facts->event_rate > MANY_EVENTS) {
 		recommend(ret, "profile less: %.0f events a second cost time themselves",
@@ -236,7 +240,7 @@ static void add_notes(const struct facts *facts, struct improvements *ret)
 	if (others > BUSY_OTHERS * (double)facts->cpus) {
 		recommend(ret,
 			"stop other programs while measuring: %s (pid %d) uses %.0f %% of a "
-			"processor",
+			"core",
 			facts->process[0].name, (int)facts->process[0].pid,
 			facts->process[0].cpu_percent);
 	}

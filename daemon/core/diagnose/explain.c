@@ -73,20 +73,25 @@ double usual_of(double *values, size_t count, double *scatter)
 	return median;
 }
 
-/* Where the frames around it are slow as well, these are from before and after that time. */
-static size_t select_compared(struct slow_frame *slow, size_t index)
+/* Where the frames around it are slow as well, these are from before and after that time. After a
+ * change for good they are from before it, as far as there are any. */
+static size_t select_compared(struct slow_frame *slow, size_t index, uint64_t changed_ns)
 {
 	double values[PAST_FRAMES], scatter;
 	const struct past_frames *frames = slow->frames;
-	size_t count = 0;
-	for (size_t i = 0; i < frames->count; i++) {
+	size_t count = 0, end = 0;
+	while (end < frames->count && frames->frame[end].end_ns < changed_ns) {
+		end++;
+	}
+	end = end < EXPLAIN_FRAMES_MIN ? frames->count : end;
+	for (size_t i = 0; i < end; i++) {
 		values[i] = took_ms(&frames->frame[i]);
 	}
-	double limit_ms = SLOW * usual_of(values, frames->count, &scatter);
+	double limit_ms = SLOW * usual_of(values, end, &scatter);
 	for (size_t i = 2; i < 2 * frames->count && count < EXPLAIN_FRAMES; i++) {
 		/* one before, one after; an index before the first wraps around */
 		size_t next = i % 2 == 0 ? index - i / 2 : index + i / 2;
-		if (next < frames->count && took_ms(&frames->frame[next]) <= limit_ms) {
+		if (next < end && took_ms(&frames->frame[next]) <= limit_ms) {
 			slow->compared[count++] = &frames->frame[next];
 		}
 	}
@@ -116,11 +121,16 @@ double excess_of(const struct slow_frame *slow, size_t k, double min)
 
 void explanation_add(struct explanation *ret, const struct difference *difference)
 {
-	size_t at = ret->differences < EXPLAIN_MAX ? ret->differences++ : EXPLAIN_MAX - 1;
-	for (; at > 0 && ret->difference[at - 1].rank < difference->rank; at--) {
-		ret->difference[at] = ret->difference[at - 1];
+	size_t at = ret->differences;
+	while (at > 0 && ret->difference[at - 1].rank < difference->rank) {
+		at--;
 	}
-	ret->difference[at] = *difference;
+	if (at < EXPLAIN_MAX) {
+		ret->differences += ret->differences < EXPLAIN_MAX;
+		memmove(&ret->difference[at + 1], &ret->difference[at],
+			(ret->differences - 1 - at) * sizeof(*difference));
+		ret->difference[at] = *difference;
+	}
 }
 
 /* The stage before is the one listed before that ran. One that never waits may be nested in this
@@ -204,11 +214,13 @@ static void summarize(const struct slow_frame *slow, struct text *text)
 		const struct difference *difference = &ret->difference[i];
 		bool where = difference->kind == DIFFERENCE_WHERE;
 		bool main = difference->explained_ms >= SHARE_MAIN * slow->excess_ms;
+		/* governors change clocks all the time */
+		bool step = difference->unit == UNIT_HERTZ && isnan(difference->explained_ms);
 		if (where && main) {
 			text_add(text, "%s %s +%.1f ms", separator, name_of(difference),
 				difference->explained_ms);
 			separator = ",";
-		} else if (!where && (main || !caused)) {
+		} else if (!where && (main || (!caused && !step))) {
 			put_cause(ret, difference, text);
 			caused = true;
 			explained |= main;
@@ -222,13 +234,13 @@ static void summarize(const struct slow_frame *slow, struct text *text)
 	}
 }
 
-void explain_frame(const struct past_frames *frames, size_t index,
+void explain_frame(const struct past_frames *frames, size_t index, uint64_t changed_ns,
 	const struct explain_series *series, size_t series_count, struct explanation *ret)
 {
 	struct slow_frame slow = {.frames = frames, .frame = &frames->frame[index], .ret = ret};
 	memset(ret, 0, sizeof(*ret));
 	struct text text = TEXT_IN(ret->summary), reason = TEXT_IN(ret->reason);
-	ret->compared = select_compared(&slow, index);
+	ret->compared = select_compared(&slow, index, changed_ns);
 	measure(&slow, ret->compared);
 	ret->took_ms = slow.value[TOOK];
 	ret->usual_ms = slow.usual[TOOK];
@@ -256,12 +268,18 @@ void explain_frame(const struct past_frames *frames, size_t index,
 	if (ret->slow) {
 		text_add(&text, " took %.1f ms, usually %.1f", ret->took_ms, ret->usual_ms);
 		summarize(&slow, &text);
-		return;
+	} else {
+		text_add(
+			&text, " was not slow: %.1f ms, usually %.1f", ret->took_ms, ret->usual_ms);
+		if (slow.value[DELTA] > SLOW * slow.usual[DELTA]) {
+			text_add(&text, "; it came %.1f ms after the one before, usually %.1f",
+				slow.value[DELTA], slow.usual[DELTA]);
+		}
 	}
-	text_add(&text, " was not slow: %.1f ms, usually %.1f", ret->took_ms, ret->usual_ms);
-	if (slow.value[DELTA] > SLOW * slow.usual[DELTA]) {
-		text_add(&text, "; it came %.1f ms after the one before, usually %.1f",
-			slow.value[DELTA], slow.usual[DELTA]);
+	if (changed_ns > 0) {
+		text_add(&text, "; all %s have been slow for %.0f s: see 'edgeprofctl diagnose'",
+			frames->of_stages ? "iterations" : "frames",
+			(double)(slow.frame->end_ns - changed_ns) / 1e9);
 	}
 }
 

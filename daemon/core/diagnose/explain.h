@@ -56,6 +56,7 @@ enum explain_by { EXPLAIN_WORST, EXPLAIN_ID, EXPLAIN_TIME };
 size_t explain_find(const struct past_frames *frames, enum explain_by by, uint64_t value);
 
 /* index: below frames->count. frames: all there are, because usual frames are the nearest that are
- * not slow among all. Pure; needs 64 KiB of stack. */
-void explain_frame(const struct past_frames *frames, size_t index,
+ * not slow among all, or among those before changed_ns: when, before the frame, frames became
+ * slower for good; 0 = they did not. Pure; needs 64 KiB of stack. */
+void explain_frame(const struct past_frames *frames, size_t index, uint64_t changed_ns,
 	const struct explain_series *series, size_t series_count, struct explanation *ret);

@@ -117,7 +117,10 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 	}
 	double usual = usual_of(values, slow->ret->compared, &scatter), explained_ms = NAN;
 	const char *suffix = scales[series->unit].suffix, *path = series->path;
-	const struct cause cause = {path, path, suffix ? suffix : "", NULL, 0, series->unit, 0};
+	const bool own = text_starts_with(path, "process/"); /* the app's, before the board's */
+	const char *confirmed = text_ends_with(path, "/run_delay") ? "pressure/cpu/" : NULL;
+	const struct cause cause = {
+		path, path, suffix ? suffix : "", confirmed, 0, series->unit, 0};
 	bool clock = series->unit == UNIT_HERTZ, of_cpu = text_starts_with(path, "cpu/");
 	bool falls =
 		clock || text_starts_with(path, "headroom/") || text_ends_with(path, "/available");
@@ -141,7 +144,7 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 		explained_ms = take(slow, of_cpu, base_ms * (usual / value - 1));
 	}
 	slow->clocked[of_cpu] |= clock;
-	add_cause(slow, &cause, value, usual, explained_ms, worse / limit);
+	add_cause(slow, &cause, value, usual, explained_ms, worse / limit * (own ? RANK_OWN : 1));
 }
 
 void explain_causes(

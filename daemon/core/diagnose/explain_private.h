@@ -26,7 +26,7 @@ enum value {
 static const double SCATTERS = 3;     /* median absolute deviations that are chance */
 static const double SHARE_MIN = 0.02; /* of the excess: less is not listed */
 static const double MS_MIN = 0.05;
-static const double RANK_KNOWN = 1e6, RANK_WHERE = 1e9;
+static const double RANK_OWN = 1e3, RANK_KNOWN = 1e6, RANK_WHERE = 1e9;
 
 struct slow_frame {
 	const struct past_frames *frames;
@@ -49,7 +49,7 @@ double usual_of(double *values, size_t count, double *scatter);
 /* How much more than usual, unless that is chance or less than min; else 0. */
 double excess_of(const struct slow_frame *slow, size_t k, double min);
 
-/* In the order of ranks. */
+/* In the order of ranks; what is too much is what ranks lowest. */
 void explanation_add(struct explanation *ret, const struct difference *difference);
 
 /* Divides the excess among causes. */

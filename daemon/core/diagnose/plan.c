@@ -129,8 +129,7 @@ static void predict(struct replay *replay, bool pipelined, struct plan_execution
 	}
 	replay->latest_ms = isnan(given_ms) ? 1000 / fps : given_ms;
 	run(replay, 1000 / fps);
-	ret->utilization = replay->mean_ms * fps / 1000;
-	const bool sustainable = ret->utilization < 1;
+	const bool sustainable = replay->mean_ms * fps < 1000; /* else its queue grows */
 	/* Without an end, all frames of a queue that grows are late. */
 	const double share = sustainable ? miss_share(replay) : 1;
 	set_interval(ret, share, effective_count(replay, share));
@@ -146,7 +145,7 @@ bool plan_predict(const struct plan_input *input, struct plan_execution *sequent
 	struct plan_execution *pipelined)
 {
 	const size_t skip = input->frames > PLAN_FRAMES_MAX ? input->frames - PLAN_FRAMES_MAX : 0;
-	*sequential = *pipelined = (struct plan_execution){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+	*sequential = *pipelined = (struct plan_execution){NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 	if (input->frames < PLAN_FRAMES_MIN || input->stages == 0 || input->stages > FACTS_STAGES) {
 		return false;
 	}
@@ -177,8 +176,9 @@ void throttle_tax(const struct facts *facts, struct throttle_tax *ret)
 		.unthrottled_high_fps = off < usual ? 1000 / (usual - off) : (double)NAN,
 		.throttled_joules = facts->throttled_joules,
 		.unthrottled_joules = facts->unthrottled_joules};
-	ret->reason = isnan(ret->share)	    ? "it is not known when the hardware throttled"
-		      : ret->share == 0	    ? "the hardware did not throttle"
-		      : isnan(ret->lost_ms) ? "too few frames with or without throttling to compare"
-					    : NULL;
+	ret->reason = isnan(ret->share) ? "it is not known when the hardware throttled"
+		      : ret->share == 0 ? "the hardware did not throttle"
+		      : isnan(ret->lost_ms)
+			      ? "too few frames with, or without, throttling to compare"
+			      : NULL;
 }

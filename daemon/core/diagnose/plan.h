@@ -35,7 +35,6 @@ struct plan_input {
 
 /* Of one way to execute the stages; all but max_fps is NAN without fps. Shares are 0 … 1. */
 struct plan_execution {
-	double utilization;		  /* of the busiest server; from 1 on its queue grows */
 	double miss, miss_low, miss_high; /* Wilson; of few busy periods nearer 85 % than 95 % */
 	double latency_p50_ms, latency_p95_ms, latency_p99_ms;
 	double max_fps; /* at which at most input->miss_percent miss the deadline; 0 = none */

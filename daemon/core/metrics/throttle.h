@@ -79,6 +79,19 @@ static inline enum throttle_value throttle_times_at(
 	return throttle_times_search(times, t_ns);
 }
 
+/* The state of all times between these two, both included. */
+struct throttle_span {
+	uint64_t from_ns, until_ns;
+	enum throttle_value value;
+};
+
+/* The span of the newest edge, where nearly all times are that events are looked up at. */
+static inline struct throttle_span throttle_times_newest(const struct throttle_times *times)
+{
+	const struct throttle_edge *edge = &times->edge[times->newest];
+	return (struct throttle_span){edge->t_ns, times->sampled_ns + times->hold_ns, edge->value};
+}
+
 struct throttle_state {
 	enum throttle_value value;
 	const char *reason; /* why it is unknown; static text */

@@ -6,27 +6,32 @@
 
 #include <assert.h>
 
+/* Quantum and quanta per one; 1.0 / 1000 is the double 0.001. */
+#define PARTS(number) 1.0 / (number), number
+#define UNITS(number) number, 0
+
 static const struct {
 	const char *name;
 	double quantum;
+	double per_one;
 } units[UNIT_COUNT_OF_UNITS] = {
-	[UNIT_NONE] = {"", 0.001},
-	[UNIT_CELSIUS] = {"celsius", 0.001},
-	[UNIT_PERCENT] = {"percent", 0.01},
-	[UNIT_HERTZ] = {"hertz", 1000},
-	[UNIT_BYTES] = {"bytes", 1024},
-	[UNIT_MILLIWATTS] = {"milliwatts", 1},
-	[UNIT_MILLIJOULES] = {"millijoules", 1},
-	[UNIT_VOLTS] = {"volts", 0.0001},
-	[UNIT_RPM] = {"rpm", 1},
-	[UNIT_STATE] = {"state", 1},
-	[UNIT_BOOL] = {"bool", 1},
-	[UNIT_COUNT] = {"count", 1},
-	[UNIT_PER_SECOND] = {"per_second", 0.001},
-	[UNIT_MILLISECONDS] = {"milliseconds", 0.0001},
-	[UNIT_MICROSECONDS] = {"microseconds", 0.1},
-	[UNIT_SECONDS] = {"seconds", 0.001},
-	[UNIT_FPS] = {"fps", 0.001},
+	[UNIT_NONE] = {"", PARTS(1000)},
+	[UNIT_CELSIUS] = {"celsius", PARTS(1000)},
+	[UNIT_PERCENT] = {"percent", PARTS(100)},
+	[UNIT_HERTZ] = {"hertz", UNITS(1000)},
+	[UNIT_BYTES] = {"bytes", UNITS(1024)},
+	[UNIT_MILLIWATTS] = {"milliwatts", UNITS(1)},
+	[UNIT_MILLIJOULES] = {"millijoules", UNITS(1)},
+	[UNIT_VOLTS] = {"volts", PARTS(10000)},
+	[UNIT_RPM] = {"rpm", UNITS(1)},
+	[UNIT_STATE] = {"state", UNITS(1)},
+	[UNIT_BOOL] = {"bool", UNITS(1)},
+	[UNIT_COUNT] = {"count", UNITS(1)},
+	[UNIT_PER_SECOND] = {"per_second", PARTS(1000)},
+	[UNIT_MILLISECONDS] = {"milliseconds", PARTS(10000)},
+	[UNIT_MICROSECONDS] = {"microseconds", PARTS(10)},
+	[UNIT_SECONDS] = {"seconds", PARTS(1000)},
+	[UNIT_FPS] = {"fps", PARTS(1000)},
 };
 
 const char *unit_name(enum unit unit)
@@ -39,6 +44,12 @@ double unit_quantum(enum unit unit)
 {
 	assert(unit < UNIT_COUNT_OF_UNITS);
 	return units[unit].quantum;
+}
+
+double unit_quanta_per_one(enum unit unit)
+{
+	assert(unit < UNIT_COUNT_OF_UNITS);
+	return units[unit].per_one;
 }
 
 bool unit_rounded(enum unit unit)

@@ -31,6 +31,9 @@ const char *unit_name(enum unit unit);
 /* The quantum of history in this unit: never coarser than what sensors give. */
 double unit_quantum(enum unit unit);
 
+/* 1 / quantum, a whole number; 0 when the quantum is 1 or more. */
+double unit_quanta_per_one(enum unit unit);
+
 /* True for times and rates, which no sensor gives in steps: beyond 2^14 quanta history keeps 14
  * binary digits of the value (an error of 0.006 % at most) instead of a resolution never measured.
  */

@@ -27,6 +27,6 @@ struct bystander {
 
 struct bystanders {
 	uint64_t t_ns;	  /* of the pass; 0 = never */
-	uint32_t skipped; /* processes beyond the limit, not looked at */
+	uint32_t skipped; /* processes that are looked at in another pass */
 	struct bystander most[BYSTANDER_USES][BYSTANDERS_MAX]; /* of each use, the first most */
 };

@@ -128,17 +128,18 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 			publish_state(mqtt, alert);
 		}
 	}
-	mqtt_diagnosis_connected(mqtt);
+	mqtt_diagnosis_all(mqtt, true);
 	mqtt_discovery_connected(mqtt);
-	if (sysops()->now_ns() < mqtt->inherit_ns) {
-		return; /* alerts of the last process are still taken up again */
-	}
-	mqtt->inherit_ns = 0;
+	/* Alerts of the last process are still taken up again; its diagnoses are made again. */
+	bool inherits = sysops()->now_ns() < mqtt->inherit_ns;
+	mqtt->inherit_ns = inherits ? mqtt->inherit_ns : 0;
 	/* From the end: removing moves the last one forward. */
 	int r = 0;
 	for (size_t i = mqtt->retained.count; i-- > 0 && r >= 0;) {
-		if (!mqtt->retained.entry[i].current) {
-			r = mqtt_clear_retained(mqtt, mqtt->retained.entry[i].topic);
+		const char *old = mqtt->retained.entry[i].topic;
+		if (!mqtt->retained.entry[i].current &&
+			(!inherits || mqtt_diagnosis_is(mqtt, old))) {
+			r = mqtt_clear_retained(mqtt, old);
 		}
 	}
 }

@@ -119,7 +119,6 @@ static void on_handle_closed(uv_handle_t *handle)
 static void close_handles(struct mqtt *mqtt)
 {
 	alerts_unobserve(mqtt->core->alerts, mqtt);
-	mqtt_diagnosis_observe(mqtt, false);
 	uv_close((uv_handle_t *)&mqtt->async, on_handle_closed);
 	uv_close((uv_handle_t *)&mqtt->interval, on_handle_closed);
 	uv_close((uv_handle_t *)&mqtt->deadline, on_handle_closed);
@@ -288,7 +287,7 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 		}
 		update_status(mqtt);
 		r = alerts_observe(core->alerts, mqtt_on_transition, mqtt);
-		mqtt_diagnosis_observe(mqtt, r == 0);
+		mqtt_diagnosis_observe(mqtt, true);
 	}
 	if (r < 0) {
 		goto error;
@@ -319,6 +318,7 @@ void mqtt_close(struct mqtt *mqtt, void (*done)(void *ctx), void *ctx)
 	uv_idle_stop(&mqtt->idle);
 	alerts_unobserve(mqtt->core->alerts, mqtt);
 	mqtt_diagnosis_observe(mqtt, false);
+	mqtt_diagnosis_all(mqtt, false);
 	mqtt_link_stop(mqtt->link);
 	bool connected = mqtt_link_status(mqtt->link).state == LINK_CONNECTED;
 	uv_timer_start(

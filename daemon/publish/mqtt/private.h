@@ -56,9 +56,11 @@ void mqtt_on_transition(void *ctx, const struct alert_transition *transition);
 /* Publishes a retained state; the broker must forget it one day. */
 void mqtt_put_retained(struct mqtt *mqtt, const char *topic, char *payload, size_t payload_length);
 
-/* diagnosis.c: observes diagnoses, or not any more; publishes all within mqtt_publish_retained. */
+/* diagnosis.c: observes diagnoses, or not any more; publishes all of them within
+ * mqtt_publish_retained, or (they do not hold any more) has the broker forget all. */
 void mqtt_diagnosis_observe(struct mqtt *mqtt, bool observe);
-void mqtt_diagnosis_connected(struct mqtt *mqtt);
+void mqtt_diagnosis_all(struct mqtt *mqtt, bool hold);
+bool mqtt_diagnosis_is(const struct mqtt *mqtt, const char *topic);
 
 /* At each connection: what a broker without memory must know, and what it must forget. */
 void mqtt_publish_retained(struct mqtt *mqtt);

@@ -212,6 +212,58 @@ START_TEST(a_process_is_busy_since_the_pass_before)
 }
 END_TEST
 
+START_TEST(who_came_is_named_by_the_next_sample_but_not_in_each)
+{
+	start();
+	process(10, "old", 0);
+	sample(2);
+	process(11, "hog", (int)hertz);
+	sample(5);
+	ck_assert_uint_eq(found->t_ns, bench.now_ns);
+	ck_assert_uint_eq(busiest(), 0);
+	process(11, "hog", (int)hertz * 2);
+	process(12, "another", (int)hertz);
+	sample(1);
+	ck_assert_int_eq(found->most[USE_CPU][0].pid, 11);
+	ck_assert_double_eq_tol(found->most[USE_CPU][0].use[USE_CPU], 100, 1e-6);
+	uint64_t t_ns = found->t_ns;
+	process_of(13, "sleeper", 'S', 0, 1, 5, 10);
+	sample(4);
+	ck_assert_uint_eq(found->t_ns, t_ns);
+	sample(2); /* the one that came in between is not looked for early again */
+	ck_assert_uint_eq(found->t_ns, bench.now_ns - 1000000000);
+}
+END_TEST
+
+static void make(int pid, int child_ticks)
+{
+	char text[256];
+	snprintf(text, sizeof(text),
+		"%d (make) S 1 1 1 0 -1 0 0 0 0 0 0 0 %d 0 20 0 1 0 5 1000 10\n", pid, child_ticks);
+	put(pid, "stat", text);
+}
+
+START_TEST(short_lived_processes_count_for_the_one_that_starts_them)
+{
+	start();
+	make(10, 0);
+	make(11, 0);
+	sample(1);
+	make(11, (int)hertz * 3600); /* a child that ran for an hour has ended */
+	make(10, (int)hertz * 80 / 100);
+	sample(1);
+	ck_assert_uint_eq(busiest(), 0); /* one growth may be such a child */
+	make(10, (int)hertz * 330 / 100);
+	sample(5);
+	make(10, (int)hertz * 580 / 100);
+	sample(5);
+	ck_assert_uint_eq(busiest(), 1);
+	ck_assert_int_eq(found->most[USE_CPU][0].pid, 10);
+	ck_assert_double_eq_tol(found->most[USE_CPU][0].use[USE_CPU], 50, 1e-6);
+	ck_assert_uint_ne(found->most[USE_CPU][0].busy_ns, 0);
+}
+END_TEST
+
 START_TEST(who_reads_and_writes_most_is_known_without_computing)
 {
 	start();
@@ -294,6 +346,27 @@ START_TEST(the_number_of_processes_is_limited_and_counted)
 	ck_assert_uint_ne(found->t_ns, 0);
 	ck_assert_uint_eq(found->skipped, 1100 - 1024);
 	ck_assert_uint_le(reads, 2 * 1024 + 8);
+}
+END_TEST
+
+/* Of 2100, whichever the folder lists first. */
+START_TEST(beyond_the_limit_all_have_their_turn_and_the_busiest_are_followed)
+{
+	start();
+	for (int i = 0; i < 2100; i++) {
+		process_of(1000 + i, "idle", 'S', 0, 0, 5, 10);
+	}
+	for (int pass = 1; pass <= 14; pass++) {
+		for (int i = 0; i < BYSTANDERS_MAX; i++) {
+			process_of(2000 + 7 * i, "busy", 'S', 0, pass * (int)hertz, 5, 10);
+		}
+		sample(5);
+		ck_assert_uint_le(found->skipped, 2100);
+		for (int i = 0; i < BYSTANDERS_MAX && pass > 8; i++) {
+			ck_assert_str_eq(found->most[USE_CPU][i].name, "busy");
+			ck_assert_double_eq_tol(found->most[USE_CPU][i].use[USE_CPU], 20, 0.1);
+		}
+	}
 }
 END_TEST
 

@@ -51,8 +51,19 @@ START_TEST(busy_is_all_but_idle_and_iowait)
 	      "0\n");
 	bench_expect(&bench, "cpu/utilization", 20);
 	bench_expect(&bench, "cpu/iowait", 10);
+	bench_expect(&bench, "cpu/steal", 1);
 	bench_expect(&bench, "cpu/0/utilization", 50);
 	bench_expect(&bench, "cpu/1/utilization", 0);
+}
+END_TEST
+
+START_TEST(steal_is_null_where_the_kernel_has_no_such_column)
+{
+	stat_is("cpu  1 0 0 1 0 0 0\ncpu0 1 0 0 1 0 0 0\n");
+	start();
+	again("cpu  2 0 0 2 0 0 0\ncpu0 2 0 0 2 0 0 0\n");
+	bench_expect_null(&bench, "cpu/steal", "not reported by the kernel");
+	bench_expect(&bench, "cpu/iowait", 0);
 }
 END_TEST
 

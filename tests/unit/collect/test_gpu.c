@@ -105,13 +105,15 @@ START_TEST(rk3588_tells_gpu_npu_and_memory_in_devfreq)
 	put_freq("fdab0000.npu", "1000000000\n");
 	tree_write(&tree, "sys/class/devfreq/fdab0000.npu/load", "45@1000000000Hz\n");
 	put_freq("dmc", "528000000\n");
+	tree_write(&tree, "sys/class/devfreq/dmc/load", "96@528000000Hz\n");
 	start("gpu");
 	bench_expect(&bench, "gpu/utilization", 12);
 	bench_expect(&bench, "gpu/frequency", 300000000);
 	bench_expect(&bench, "engine/npu/utilization", 45);
 	bench_expect(&bench, "clock/npu", 1000000000);
-	bench_expect(&bench, "clock/dmc", 528000000);
-	ck_assert_uint_eq(bench.source->metrics, 5);
+	bench_expect(&bench, "clock/emc", 528000000);
+	bench_expect(&bench, "emc/utilization", 96);
+	ck_assert_uint_eq(bench.source->metrics, 6);
 	bench_finish(&bench);
 }
 END_TEST

@@ -89,6 +89,20 @@ START_TEST(a_name_sums_over_its_processes)
 }
 END_TEST
 
+START_TEST(a_stopped_process_is_counted)
+{
+	process(10, "cam", 100, 5, 100);
+	process(11, "cam", 100, 6, 100);
+	watch(WATCH_PATTERN, "cam", "cam", 0);
+	start();
+	bench_expect(&bench, "process/cam/stopped", 0);
+	tree_write(&tree, "proc/10/stat",
+		"10 (cam) T 1 1 1 0 -1 0 0 0 2 0 100 10 0 0 20 0 3 0 5 1000 10\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "process/cam/stopped", 1);
+}
+END_TEST
+
 START_TEST(a_reused_pid_is_another_process)
 {
 	process(10, "cam", 100, 5, 100);
@@ -307,6 +321,29 @@ static uint64_t bench_clock(void)
 {
 	return bench.now_ns;
 }
+
+START_TEST(the_daemons_own_pss_is_read_once_a_minute)
+{
+	watch(WATCH_SELF, "edgeprofd", "", 0);
+	struct sysops table = *sysops();
+	table.now_ns = bench_clock;
+	sysops_replace(&table);
+	start();
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	const struct process_row *row = &bench.processes.row[0];
+	uint64_t read_ns = row->extra.pss_ns;
+	ck_assert_uint_ne(read_ns, 0);
+	for (int i = 0; i < 50; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	ck_assert_uint_eq(row->extra.pss_ns, read_ns);
+	for (int i = 0; i < 15; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	sysops_replace(NULL);
+	ck_assert_uint_gt(row->extra.pss_ns, read_ns);
+}
+END_TEST
 
 START_TEST(what_is_read_less_often_has_its_own_age)
 {

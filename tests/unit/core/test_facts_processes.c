@@ -135,6 +135,22 @@ START_TEST(what_uses_storage_has_the_last_slot)
 }
 END_TEST
 
+START_TEST(what_is_named_like_the_app_is_no_other_process)
+{
+	app.processes = 0; /* it sends datagrams */
+	row("cam", 20, "cam-app", 99);
+	row("camera", 22, "camera", 50);
+	bystanders.most[USE_CPU][0] = other(20, "cam-app", 99, 8e9, 5);
+	bystanders.most[USE_CPU][1] = other(21, "cam", 60, 1, 5);
+	bystanders.most[USE_CPU][2] = other(22, "camera", 50, 1, 5);
+	bystanders.most[USE_MEMORY][0] = other(20, "cam-app", 99, 8e9, 5);
+	gather();
+	ck_assert_str_eq(facts.process[0].name, "camera");
+	ck_assert_str_eq(facts.process[1].name, "");
+	ck_assert_str_eq(facts.largest.name, "");
+}
+END_TEST
+
 START_TEST(bystanders_of_16_s_ago_are_not_known)
 {
 	bystanders.most[USE_CPU][0] = other(20, "stress", 60, 1, 5);

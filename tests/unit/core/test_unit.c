@@ -45,6 +45,9 @@ START_TEST(every_unit_has_a_name_of_its_own_and_a_quantum)
 {
 	for (int a = 0; a < UNIT_COUNT_OF_UNITS; a++) {
 		ck_assert(unit_quantum((enum unit)a) > 0 && isfinite(unit_quantum((enum unit)a)));
+		const double per_one = unit_quanta_per_one((enum unit)a);
+		ck_assert(unit_quantum((enum unit)a) < 1 ? 1 / per_one == unit_quantum((enum unit)a)
+							 : per_one == 0);
 		for (int b = 0; b < a; b++) {
 			ck_assert_str_ne(unit_name((enum unit)a), unit_name((enum unit)b));
 		}

@@ -26,6 +26,7 @@ struct world {
 	struct modes *modes;
 	struct process_row *own;
 	double since_s, strength;
+	double waits, io_ms; /* for a processor, of the time of stages; for storage, of a frame */
 };
 
 typedef void effect_function(struct world *world);
@@ -55,6 +56,7 @@ static const struct {
 	[FACT_CPU_BUSIEST] = {"cpu/1/utilization", UNIT_PERCENT, 40},
 	[FACT_CPU_FREQUENCY] = {"cpu/0/frequency", UNIT_HERTZ, 1.5e9},
 	[FACT_CPU_IOWAIT] = {"cpu/iowait", UNIT_PERCENT, 0.3},
+	[FACT_CPU_STEAL] = {"cpu/steal", UNIT_PERCENT, 0},
 	[FACT_GPU] = {"gpu/utilization", UNIT_PERCENT, 45},
 	[FACT_GPU_FREQUENCY] = {"gpu/frequency", UNIT_HERTZ, 9e8},
 	[FACT_EMC] = {"emc/utilization", UNIT_PERCENT, 25},
@@ -71,6 +73,7 @@ static const struct {
 	[FACT_APP_SYSTEM] = {"process/cam/system", UNIT_PERCENT, 6},
 	[FACT_APP_RSS] = {"process/cam/rss", UNIT_BYTES, 200 * MIB},
 	[FACT_APP_THREADS] = {"process/cam/threads", UNIT_COUNT, 6},
+	[FACT_APP_STOPPED] = {"process/cam/stopped", UNIT_COUNT, 0},
 	[FACT_APP_RUN_DELAY] = {"process/cam/run_delay", UNIT_PERCENT, 0.5},
 	[FACT_APP_IODELAY] = {"process/cam/iodelay", UNIT_PERCENT, 0},
 	[FACT_APP_INVOLUNTARY] = {"process/cam/involuntary_switches", UNIT_PER_SECOND, 4},
@@ -86,6 +89,31 @@ static void slower(struct world *world, double factor)
 {
 	for (size_t i = PREPROCESS; i < STAGES; i++) {
 		world->model->stage[i].mean_ms *= factor;
+	}
+}
+
+/* After all effects: waits of stages that take longer are longer, those for storage are not. */
+static void finish(struct world *world)
+{
+	struct simulation_stage *stage = world->model->stage;
+	double *delay_ms = &world->model->context.run_delay_ms;
+	double frame_ms = world->model->camera_fps > 0 ? 1000 / world->model->camera_fps : 0;
+	double busy_ms = world->io_ms;
+	for (size_t i = PREPROCESS; i < STAGES; i++) {
+		*delay_ms += world->waits * stage[i].mean_ms;
+	}
+	slower(world, 1 + world->waits);
+	for (size_t i = 0; i < STAGES; i++) {
+		busy_ms += stage[i].mean_ms;
+	}
+	frame_ms = fmax(frame_ms, busy_ms);
+	if (world->waits > 0) {
+		world->metric[FACT_APP_RUN_DELAY] = 100 * *delay_ms / frame_ms;
+	}
+	if (world->io_ms > 0) {
+		stage[PUBLISH].mean_ms += world->io_ms;
+		stage[PUBLISH].cpu_share = 0.03;
+		world->metric[FACT_APP_IODELAY] = 100 * world->io_ms / frame_ms;
 	}
 }
 
@@ -156,14 +184,31 @@ static void heavy_model(struct world *world)
 
 static void cpu_hog(struct world *world)
 {
-	slower(world, world->strength);
+	world->waits += world->strength - 1;
 	add_process(world, "stress-ng", 385, 30 * MIB, 0);
 	world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 99;
 	world->metric[FACT_PRESSURE_CPU] = 60;
-	world->metric[FACT_APP_RUN_DELAY] = 100 * (1 - 1 / world->strength);
 	world->metric[FACT_APP_INVOLUNTARY] = 300;
-	world->model->context.run_delay_ms += (world->strength - 1) * 36;
 	world->model->context.involuntary += 8;
+}
+
+static void hog_ramps(struct world *world)
+{
+	world->strength = 1 + (world->strength - 1) * fmin(world->since_s / 30, 1);
+	cpu_hog(world);
+}
+
+/* Frames wait for a thread that a hog keeps off the processor, not for one themselves. */
+static void inverts(struct world *world)
+{
+	world->model->slow_chance = 0.05;
+	world->model->slow_ms = 70 * world->strength;
+	world->model->slow_stage = INFER;
+	world->model->stage[INFER].cpu_share = 0.1;
+	world->own->nice = -5;
+	add_process(world, "stress-ng", 99, 30 * MIB, 0);
+	world->metric[FACT_PRESSURE_CPU] = 40;
+	world->metric[FACT_APP_RUN_DELAY] = 60;
 }
 
 static void fallback(struct world *world)
@@ -203,19 +248,17 @@ static void camera_stutters(struct world *world)
 }
 
 /* Waits for a processor, and nobody else is to blame. */
-static void waits(struct world *world)
+static void gets_little(struct world *world)
 {
-	slower(world, world->strength);
+	world->waits += world->strength - 1;
 	world->metric[FACT_PRESSURE_CPU] = 40;
-	world->metric[FACT_APP_RUN_DELAY] = 100 * (world->strength - 1);
 	world->metric[FACT_APP_INVOLUNTARY] = 250;
-	world->model->context.run_delay_ms += (world->strength - 1) * 36;
 	world->model->context.involuntary += 6;
 }
 
 static void pinned(struct world *world)
 {
-	waits(world);
+	gets_little(world);
 	snprintf(world->own->cpus, sizeof(world->own->cpus), "2");
 	world->metric[FACT_CPU_BUSIEST] = 100;
 	world->metric[FACT_CPU] = 30;
@@ -224,7 +267,7 @@ static void pinned(struct world *world)
 
 static void quota(struct world *world)
 {
-	waits(world);
+	gets_little(world);
 	world->own->extra.group_ns = 1;
 	world->own->extra.quota_percent = 60;
 	world->own->extra.throttled_share = 1 - 1 / world->strength;
@@ -232,9 +275,17 @@ static void quota(struct world *world)
 
 static void niced(struct world *world)
 {
-	waits(world);
+	gets_little(world);
 	world->own->nice = 19;
 	world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 97;
+}
+
+/* Frames are dropped for a moment, again and again. */
+static void camera_drops(struct world *world)
+{
+	if (fmod(world->since_s, 8) < 3) {
+		slow_camera(world);
+	}
 }
 
 static void collects_garbage(struct world *world)
@@ -288,12 +339,21 @@ static void fills_memory(struct world *world)
 	world->model->context.major_faults += 20;
 }
 
+static void memory_hog(struct world *world)
+{
+	double bytes = fmin(world->since_s * 150, 2150) * MIB;
+	uses(world, bytes);
+	if (bytes >= 2150 * MIB) {
+		world->metric[FACT_MEMORY_PERCENT] = 45;
+		fills_memory(world);
+	}
+	add_process(world, "stress-ng-vm", 60, bytes, 0);
+}
+
 static void disk_is_slow(struct world *world)
 {
-	world->model->stage[PUBLISH].mean_ms += 30 * world->strength;
-	world->model->stage[PUBLISH].cpu_share = 0.03;
+	world->io_ms += 30 * world->strength;
 	world->metric[FACT_PRESSURE_IO] = 45;
-	world->metric[FACT_APP_IODELAY] = 45;
 	world->metric[FACT_CPU_IOWAIT] = 25;
 }
 
@@ -338,18 +398,40 @@ static void balanced(struct world *world)
 static void stops(struct world *world)
 {
 	world->model->stopped = true;
+	world->metric[FACT_APP_STOPPED] = 1;
+}
+
+/* Now and then, while it waits for the camera. */
+static void is_suspended(struct world *world)
+{
+	double at_s = fmod(world->since_s, 5.3);
+	world->model->slow_chance = at_s < 0.066;
+	world->model->slow_ms = 500 * world->strength;
+	world->model->slow_stage = CAPTURE;
+	world->metric[FACT_APP_STOPPED] = at_s < 0.5 * world->strength;
+}
+
+/* Other processes compute for a while, again and again. */
+static void backups(struct world *world)
+{
+	double at_s = fmod(world->since_s, 17), pressure = fmin(at_s, fmax(8 - at_s, 0)) * 15;
+	world->metric[FACT_PRESSURE_CPU] += pressure;
+	if (at_s < 4) {
+		world->model->slow_chance = 0.3;
+		world->model->slow_ms = 40 * world->strength;
+		world->model->slow_stage = -1;
+		world->model->slow_context.run_delay_ms = 38 * world->strength;
+		world->metric[FACT_APP_RUN_DELAY] = 18 * world->strength;
+		world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 99;
+	}
+	add_process(world, "backup", 95, 30 * MIB, 0);
 }
 
 static void profiled_much(struct world *world)
 {
 	world->metric[FACT_DAEMON_CPU] = 85;
 	world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 95;
-	world->metric[FACT_APP_RUN_DELAY] = 100 * (1 - 1 / world->strength);
-	for (size_t i = PREPROCESS; i < STAGES; i++) {
-		world->model->context.run_delay_ms +=
-			(world->strength - 1) * world->model->stage[i].mean_ms;
-	}
-	slower(world, world->strength);
+	world->waits += world->strength - 1;
 }
 
 /* In turns, as boards do that cool down. */

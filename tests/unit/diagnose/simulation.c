@@ -2,7 +2,6 @@
 /* simulation.c: runs an app in simulated time. */
 #include "tests/unit/diagnose/simulation.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +66,8 @@ static void declare(struct simulation *simulation)
 {
 	for (uint32_t i = 0; i < simulation->model.stages; i++) {
 		const struct simulation_stage *stage = &simulation->model.stage[i];
-		struct proto_declaration declaration = {.deadline_ns = 0};
+		struct proto_declaration declaration = {
+			.deadline_ns = (uint64_t)(stage->deadline_ms * 1e6)};
 		snprintf(declaration.name, sizeof(declaration.name), "%s", stage->name);
 		snprintf(declaration.unit, sizeof(declaration.unit), "%s",
 			stage->unit ? stage->unit : "");
@@ -114,6 +114,26 @@ static void open_core(struct simulation *simulation)
 	core->processes = &simulation->processes;
 }
 
+static void attach(struct simulation *simulation)
+{
+	uint64_t start_ticks = simulation->now_ns / 10000000;
+	ck_assert_int_eq(apps_attach(simulation->core.apps, SIMULATION_APP, 1000, PID, start_ticks,
+				 65536, simulation->now_ns, &simulation->process),
+		0);
+	configure(simulation);
+	declare(simulation);
+}
+
+void simulation_restart(struct simulation *simulation)
+{
+	apps_detach(simulation->core.apps, simulation->process, PROCESS_DIED, simulation->now_ns);
+	simulation->pending = 0;
+	for (size_t i = 0; i < SIMULATION_THREADS; i++) {
+		simulation->free_ns[i] = simulation->now_ns;
+	}
+	attach(simulation);
+}
+
 struct simulation *simulation_open(const struct simulation_options *options)
 {
 	struct simulation *simulation = calloc(1, sizeof(*simulation));
@@ -127,11 +147,7 @@ struct simulation *simulation_open(const struct simulation_options *options)
 		simulation->free_ns[i] = SIMULATION_T0;
 	}
 	open_core(simulation);
-	ck_assert_int_eq(apps_attach(simulation->core.apps, SIMULATION_APP, 1000, PID, 99, 65536,
-				 SIMULATION_T0, &simulation->process),
-		0);
-	configure(simulation);
-	declare(simulation);
+	attach(simulation);
 	ck_assert_int_eq(gatherer_create(&simulation->gatherer), 0);
 	return simulation;
 }

@@ -42,10 +42,11 @@ struct simulation_stage {
 	const char *name, *unit, *expected_unit; /* units: NULL = none */
 	double mean_ms, sigma_ms;		 /* without what is nested in it */
 	double cpu_share;			 /* CPU time / wall time; 0 = not measured */
-	int parent; /* index + 1 of the stage around it, which comes before it; 0 = none */
-	int thread; /* of a pipeline: 0, 1, 2, ascending */
-	bool by_id; /* BEGIN and END records: with nothing nested in it */
-	int every;  /* runs in every n-th frame; 0 or 1 = in each */
+	int parent;	    /* index + 1 of the stage around it, which comes before it; 0 = none */
+	int thread;	    /* of a pipeline: 0, 1, 2, ascending */
+	double deadline_ms; /* of its own; 0 = none */
+	bool by_id;	    /* BEGIN and END records: with nothing nested in it */
+	int every;	    /* runs in every n-th frame; 0 or 1 = in each */
 };
 
 /* What changes may change at any time. */
@@ -114,6 +115,8 @@ struct simulation {
 struct simulation *simulation_open(const struct simulation_options *options);
 void simulation_close(struct simulation *simulation);
 void simulation_run(struct simulation *simulation, double seconds);
+/* The app ends and is started again: another run. */
+void simulation_restart(struct simulation *simulation);
 /* Sets a metric in the sense callback; null when there is a reason (static text). throttle/active
  * is also what marks frames as throttled. */
 void simulation_set(struct simulation *simulation, enum unit unit, const char *path, double value,

@@ -172,16 +172,34 @@ START_TEST(a_trend_is_certain_and_matters)
 	struct fact_series *rss = metric(FACT_APP_RSS, "process/cam/rss", 100 * MIB);
 	rss->slope = 0.02 * MIB;
 	rss->slope_low = 0.015 * MIB; /* 9 MiB in 600 s */
+	rss->begin = 90 * MIB;
+	rss->mean.now = 101.5 * MIB;
 	judge();
 	ck_assert_uint_eq(improvements.trends, 1);
 	ck_assert_str_eq(improvements.trend[0].metric, "process/cam/rss");
-	ck_assert_double_eq_tol(improvements.trend[0].per_hour, 72 * MIB, 1);
+	ck_assert_double_eq_tol(improvements.trend[0].per_hour, 69 * MIB, 1);
+	ck_assert_double_eq_tol(improvements.trend[0].per_hour_least, 54 * MIB, 1);
 	ck_assert_str_eq(
-		improvements.trend[0].text, "grew by 12.0 MiB, at least 9.0, in the last 600 s");
+		improvements.trend[0].text, "rose from 90.0 to 101.5 MiB in the last 600 s");
 	rss->slope_low = -1;
 	judge();
 	ck_assert_uint_eq(improvements.trends, 0);
 	rss->slope_low = 0.001 * MIB;
+	judge();
+	ck_assert_uint_eq(improvements.trends, 0);
+}
+END_TEST
+
+START_TEST(a_trend_is_never_more_than_was_measured)
+{
+	struct fact_series *hot = metric(FACT_TEMPERATURE, "temperature/max", 83);
+	hot->slope = 0.1;
+	hot->slope_low = 0.08; /* 48 °C in 600 s */
+	hot->begin = 49;
+	judge();
+	ck_assert_double_eq_tol(improvements.trend[0].per_hour_least, 34 * 6, 1e-6);
+	ck_assert_str_eq(improvements.trend[0].text, "rose from 49.0 to 83.0 °C in the last 600 s");
+	hot->begin = 82; /* what rose fell again */
 	judge();
 	ck_assert_uint_eq(improvements.trends, 0);
 }
@@ -213,12 +231,12 @@ START_TEST(what_makes_numbers_untrustworthy_is_noted)
 	ck_assert_uint_eq(recommended("percentiles of 20 frames"), 1);
 	ck_assert_uint_eq(recommended("virtual machine"), 1);
 	ck_assert_uint_eq(recommended("10.0 % of the events"), 1);
-	ck_assert_uint_eq(recommended("12.0 % of a processor (process/edgeprofd/cpu)"), 1);
+	ck_assert_uint_eq(recommended("12.0 % of a core (process/edgeprofd/cpu)"), 1);
 	ck_assert_uint_eq(recommended("stress (pid 7)"), 1);
 	facts.frames = 1000;
 	facts.span_s = 5;
 	judge();
-	ck_assert_uint_eq(recommended("5.0 s are too few"), 1);
+	ck_assert_uint_eq(recommended("5.0 s is too short"), 1);
 }
 END_TEST
 

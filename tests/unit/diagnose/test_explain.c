@@ -88,7 +88,7 @@ static void explain(size_t index)
 	double where_ms = 0, why_ms = 0;
 	bool why = false;
 	memset(&explanation, 0xff, sizeof(explanation));
-	explain_frame(frames, index, series, series_count, &explanation);
+	explain_frame(frames, index, 0, series, series_count, &explanation);
 	for (size_t i = 0; i < explanation.differences; i++) {
 		const struct difference *difference = &explanation.difference[i];
 		double ms = isnan(difference->explained_ms) ? 0 : difference->explained_ms;
@@ -391,11 +391,28 @@ START_TEST(without_context_only_stages_and_sensors_differ)
 	add_series("gpu/frequency", UNIT_HERTZ, 1e9, 0.5e9);
 	explain(AT);
 	assert_explains("gpu/frequency", NAN); /* it may have had nothing to do */
+	ck_assert_ptr_nonnull(strstr(explanation.summary, "no cause was measured"));
 	for (size_t i = 0; i < FRAMES; i++) {
 		frame(i)->throttled = i == AT ? THROTTLE_YES : THROTTLE_NO;
 	}
 	explain(AT);
 	assert_explains("gpu/frequency", 52);
+}
+END_TEST
+
+START_TEST(without_context_the_process_says_what_it_waited_for)
+{
+	for (size_t i = 0; i < FRAMES; i++) {
+		frame(i)->has_context = false;
+		frame(i)->cpu_ms = NAN;
+	}
+	lengthen(66, INFER);
+	add_series("pressure/cpu/some", UNIT_PERCENT, 2, 90);
+	add_series("process/cam/run_delay", UNIT_PERCENT, 1, 48);
+	explain(AT);
+	ck_assert_ptr_nonnull(strstr(explanation.summary,
+		": infer +66.0 ms; process/cam/run_delay 48 %, usually 1 (pressure/cpu/some 90 %, "
+		"usually 2)"));
 }
 END_TEST
 
@@ -516,6 +533,8 @@ START_TEST(many_differences_keep_the_most_important)
 	explain(AT);
 	ck_assert_uint_eq(explanation.differences, EXPLAIN_MAX);
 	ck_assert_str_eq(explanation.difference[0].what, "stage x");
+	/* of two of each length from 20 to 43 ms the longer half, whatever came last */
+	ck_assert_double_ge(explanation.difference[EXPLAIN_MAX - 1].value, 31);
 }
 END_TEST
 

@@ -344,6 +344,29 @@ START_TEST(stages_by_id_are_like_others)
 }
 END_TEST
 
+static void a_little_slower(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)of;
+	model->stage[1].mean_ms = t_s > 90 ? 44 : 36;
+}
+
+/* What is nested in the stage is part of what its deadline is about; the camera sets the pace. */
+START_TEST(a_stage_is_compared_with_its_own_deadline)
+{
+	struct simulation_model model = camera;
+	model.stage[1].deadline_ms = 45;
+	begin(&(struct simulation_options){.model = model, .change = a_little_slower});
+	run(120);
+	NEAR(stage("infer")->deadline_ms, 45, 1e-9);
+	NEAR(stage("infer")->took_ms.now, 50, 0.6);
+	NEAR(stage("infer")->took_ms.usual, 42, 0.6);
+	NEAR(stage("infer")->miss_percent, 99, 2);
+	NEAR(facts.frame_ms.now, facts.frame_ms.usual, 0.5);
+	NEAR(facts.since_s, 30, 3);
+	UNKNOWN(stage("capture")->deadline_ms);
+}
+END_TEST
+
 static void slow_machine(struct simulation *of, double t_s, struct simulation_model *model)
 {
 	(void)of;

@@ -91,7 +91,7 @@ static void judge(void)
 	throttle_tax(&facts, &tax);
 	past_frames_read(simulation_app(simulation), 0, UINT64_MAX, &past);
 	for (size_t i = 0; i < 8 && past.count > 0; i++) {
-		explain_frame(&past, any(past.count), NULL, 0, &explanation);
+		explain_frame(&past, any(past.count), any(UINT32_MAX), NULL, 0, &explanation);
 		explain_find(&past, (enum explain_by)(i % 3), any(UINT64_MAX));
 	}
 }

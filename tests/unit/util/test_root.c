@@ -3,6 +3,7 @@
 #include "daemon/util/root.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 
 #include "tests/unit/tree.h"
@@ -184,5 +185,55 @@ START_TEST(the_machines_own_root_reads_proc)
 	ck_assert(!real.fixture);
 	ck_assert_int_gt(root_read(&real, "proc/self/stat", buf, sizeof(buf)), 0);
 	root_finish(&real);
+}
+END_TEST
+
+static int borrow(const char *path)
+{
+	int fd = root_borrow(&root, path, O_RDONLY);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+START_TEST(a_root_keeps_what_was_borrowed_until_its_use_fails)
+{
+	struct root_kept kept = {0};
+	tree_write(&tree, "a", "1");
+	root.kept = &kept;
+	int fd = borrow("a");
+	root_return(&root, fd, 1);
+	ck_assert_int_eq(borrow("a"), fd);
+	root_return(&root, fd, -ESRCH);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+	ck_assert_uint_eq(kept.count, 0);
+	root_return(&root, borrow("a"), 0);
+	ck_assert_uint_eq(kept.count, 1);
+	root_kept_finish(&kept);
+	root.kept = NULL;
+	fd = borrow("a");
+	root_return(&root, fd, 1);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+}
+END_TEST
+
+START_TEST(the_least_recently_borrowed_is_closed_for_another)
+{
+	struct root_kept kept = {0};
+	const int max = COUNT(kept.file);
+	root.kept = &kept;
+	for (int i = 0; i <= max; i++) {
+		char path[16];
+		snprintf(path, sizeof(path), "f%d", i);
+		tree_write(&tree, path, "1");
+		root_return(&root, borrow(path), 1);
+		root_return(&root, borrow("f0"), 1);
+	}
+	ck_assert_uint_eq(kept.count, (size_t)max);
+	ck_assert_str_eq(kept.file[0].path, "f0");
+	char last[16];
+	snprintf(last, sizeof(last), "f%d", max);
+	ck_assert_str_eq(kept.file[1].path, last); /* f1 has gone */
+	root_kept_finish(&kept);
+	ck_assert_uint_eq(kept.count, 0);
 }
 END_TEST

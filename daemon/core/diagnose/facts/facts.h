@@ -17,6 +17,8 @@
 
 #include "proto/mapping.h"
 
+#define MISSES 2.0 /* percent: fewer misses of a deadline are chance */
+
 enum { FACTS_SEGMENTS = 64, FACTS_STAGES = 24, FACTS_PROCESSES = 3 };
 
 struct fact {
@@ -40,12 +42,15 @@ struct fact_stage {
 	char unit[PROTO_LABEL_SIZE], expected_unit[PROTO_LABEL_SIZE]; /* "" = none */
 	char category[PROTO_LABEL_SIZE];			      /* "" = none */
 	bool cpu_fallback;
-	struct fact ms;	  /* a frame: time in it / frames; without what is nested in it */
-	double share;	  /* of busy_ms.now, 0 … 1 */
-	double p99_ms;	  /* of a frame's time in it, now */
-	double cpu_ratio; /* CPU time / wall time of its last executions; NAN: not measured */
-	double excess_ms; /* a frame, now: time above twice its p50 (spikes) */
-	double wait_ms;	  /* pipelines: from the end of the stage before to its start */
+	struct fact ms;	     /* a frame: time in it / frames; without what is nested in it */
+	double share;	     /* of busy_ms.now, 0 … 1 */
+	double p99_ms;	     /* of a frame's time in it, now */
+	double cpu_ratio;    /* CPU time / wall time of its last executions; NAN: not measured */
+	double excess_ms;    /* a frame, now: time above twice its p50 (spikes) */
+	double wait_ms;	     /* pipelines: from the end of the stage before to its start */
+	double deadline_ms;  /* of its own; NAN = none, then the others are, too */
+	struct fact took_ms; /* an execution, with what is nested in it */
+	double least_ms, miss_percent; /* of executions now: p5, and those over the deadline */
 };
 
 /* Sensors and other metrics by path; X(NAME, "path", how). A path may have wildcards: the value is
@@ -65,6 +70,7 @@ struct fact_stage {
 	X(CPU_BUSIEST, "cpu/*/utilization", MAX)                   \
 	X(CPU_FREQUENCY, "cpu/*/frequency", MAX)                   \
 	X(CPU_IOWAIT, "cpu/iowait", MAX)                           \
+	X(CPU_STEAL, "cpu/steal", MAX)                             \
 	X(GPU, "gpu/utilization", MAX)                             \
 	X(GPU_FREQUENCY, "gpu/frequency", MAX)                     \
 	X(EMC, "emc/utilization", MAX)                             \
@@ -81,6 +87,7 @@ struct fact_stage {
 	X(APP_SYSTEM, "process/%s/system", MAX)                    \
 	X(APP_RSS, "process/%s/rss", MAX)                          \
 	X(APP_THREADS, "process/%s/threads", MAX)                  \
+	X(APP_STOPPED, "process/%s/stopped", MAX)                  \
 	X(APP_RUN_DELAY, "process/%s/run_delay", MAX)              \
 	X(APP_IODELAY, "process/%s/iodelay", MAX)                  \
 	X(APP_INVOLUNTARY, "process/%s/involuntary_switches", MAX) \
@@ -100,10 +107,11 @@ enum fact_metric {
 struct fact_series {
 	char path[PROTO_PATH_SIZE]; /* "" = there is no such metric */
 	struct fact mean;
-	double least, most;  /* of the segments of now */
-	double first_s;	     /* seconds ago at which it left the usual level for good; NAN */
-	double slope;	     /* a second, robust (Theil–Sen over the segments of the span); NAN */
-	double slope_low;    /* lower bound of its 95 % interval */
+	double least, most; /* of the segments of now */
+	double first_s;	    /* seconds ago at which it left the usual level for good; NAN */
+	double slope;	    /* a second, robust (Theil–Sen): of the span or its last third; NAN */
+	double slope_low;   /* lower bound of its 95 % interval */
+	double begin;	    /* mean of the first segment that has one; NAN without a slope */
 	double frames_match; /* rank correlation of segments with frame_ms, -1 … 1; NAN below 8 */
 };
 
@@ -143,6 +151,7 @@ struct facts {
 	double deadline_ms; /* NAN = none */
 	struct fact miss_percent;
 	double in_flight; /* frames at work at one time */
+	double silent_s;  /* since the end of the last frame of an app that runs */
 	double since_s;	  /* seconds ago at which frames became slower for good; NAN */
 
 	/* mean of a frame, as the library reports it; NAN: it does not */
@@ -180,5 +189,7 @@ struct facts {
 	double cpus_allowed;	 /* processors it may use; NAN */
 };
 
+/* Time / deadline of a stage that misses it more than now and then; else 0. */
+double stage_lateness(const struct fact_stage *stage);
 /* The role of a stage by its name: "capture", "cam_read", "preproc", "detect", "nms" … */
 enum stage_role stage_role_of(const char *name);

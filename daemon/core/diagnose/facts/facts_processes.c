@@ -19,23 +19,29 @@ enum { CPUS_MAX = 4096 };
 /* Throttling that began when the limit was read is seen within this time. */
 #define THROTTLE_SEEN_NS UINT64_C(2000000000)
 
-static bool is_of_app(const struct app *app, pid_t pid)
+/* Also what never attached: called like the app, or watched by its name. */
+static bool is_of_app(
+	const struct core *core, const struct app *app, const struct bystander *process)
 {
+	bool own = strncmp(process->name, app->name, sizeof(process->name) - 1) == 0;
 	for (size_t i = 0; i < app->processes; i++) {
-		if (app->process[i]->pid == pid) {
-			return true;
-		}
+		own |= app->process[i]->pid == process->pid;
 	}
-	return false;
+	for (size_t i = 0; core->processes && i < core->processes->rows; i++) {
+		const struct process_row *row = &core->processes->row[i];
+		own |= row->pid == process->pid && strcmp(row->watch, app->name) == 0;
+	}
+	return own;
 }
 
 /* Fills ret with those that use most, up to max. How many. */
-static size_t take(const struct bystander most[BYSTANDERS_MAX], const struct app *app,
+static size_t take(const struct core *core, enum bystander_use use, const struct app *app,
 	uint64_t now_ns, struct fact_process *ret, size_t max)
 {
+	const struct bystander *most = core->bystanders->most[use];
 	size_t count = 0;
 	for (size_t i = 0; i < BYSTANDERS_MAX && most[i].pid != 0 && count < max; i++) {
-		if (!is_of_app(app, most[i].pid)) {
+		if (!is_of_app(core, app, &most[i])) {
 			struct fact_process *process = &ret[count++];
 			process->pid = most[i].pid;
 			memcpy(process->name, most[i].name, sizeof(most[i].name));
@@ -50,13 +56,12 @@ static size_t take(const struct bystander most[BYSTANDERS_MAX], const struct app
 }
 
 static void add_others(
-	const struct bystanders *all, const struct app *app, uint64_t now_ns, struct facts *facts)
+	const struct core *core, const struct app *app, uint64_t now_ns, struct facts *facts)
 {
 	struct fact_process storage = {0};
-	size_t count = take(all->most[USE_CPU], app, now_ns, facts->process, FACTS_PROCESSES),
-	       at = 0;
-	take(all->most[USE_MEMORY], app, now_ns, &facts->largest, 1);
-	if (take(all->most[USE_IO], app, now_ns, &storage, 1) > 0) {
+	size_t count = take(core, USE_CPU, app, now_ns, facts->process, FACTS_PROCESSES), at = 0;
+	take(core, USE_MEMORY, app, now_ns, &facts->largest, 1);
+	if (take(core, USE_IO, app, now_ns, &storage, 1) > 0) {
 		while (at < count && facts->process[at].pid != storage.pid) {
 			at++;
 		}
@@ -90,7 +95,8 @@ static void add_own(const struct processes *processes, const struct app *app, st
 	const struct process_row *own = NULL;
 	for (size_t i = 0; i < processes->rows; i++) {
 		const struct process_row *row = &processes->row[i];
-		if (is_of_app(app, row->pid) && (!own || !(row->cpu_percent <= own->cpu_percent))) {
+		if (strcmp(row->watch, app->name) == 0 &&
+			(!own || !(row->cpu_percent <= own->cpu_percent))) {
 			own = row;
 		}
 	}
@@ -133,7 +139,7 @@ void facts_add_processes(
 	ret->nice = 0;
 	ret->frequency_limit = ret->quota_percent = ret->quota_throttled = ret->cpus_allowed = NAN;
 	if (others && others->t_ns != 0 && now_ns <= others->t_ns + BYSTANDERS_VALID_NS) {
-		add_others(others, app, now_ns, ret);
+		add_others(core, app, now_ns, ret);
 	}
 	if (core->processes) {
 		add_own(core->processes, app, ret);

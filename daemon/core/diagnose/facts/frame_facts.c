@@ -2,6 +2,8 @@
 /* frame_facts.c: measures frames, and folds measures of many of them into facts. */
 #include "daemon/core/diagnose/facts/frame_facts.h"
 
+#include <string.h>
+
 #include "daemon/core/metrics/throttle.h"
 #include "proto/percentile.h"
 
@@ -79,7 +81,8 @@ static void measure(
 /* Those that some frame may have. */
 static bool is_used(const struct past_frames *past, size_t measure)
 {
-	return measure < STAGE_MS || (measure - STAGE_MS) % FACTS_STAGES < past->stages;
+	return measure < STAGE_MS ||
+	       (measure < TOOK_MS && (measure - STAGE_MS) % FACTS_STAGES < past->stages);
 }
 
 /* The mean over frames [first, end), of the slow or of the others where it matters. */
@@ -212,9 +215,10 @@ void facts_add_frames(struct facts *facts, struct measures *measures,
 	}
 	facts->frames_now = past->count - first;
 	facts->in_flight = facts->latency_ms.now / facts->frame_ms.now;
-	facts->since_s = facts->frame_ms.now <= span->slow_ms || !span->has_usual
+	double paced_ms = span_fact(span, span->paced, span->frames).now;
+	facts->since_s = paced_ms <= span->slow_ms || !span->has_usual
 				 ? (double)NAN
-				 : span_since(span, measures->mean[FRAME_MS], 1, span->slow_ms);
+				 : span_since(span, span->paced, 1, span->slow_ms);
 	facts->slow_share = past->count > 0 ? (double)slows / (double)past->count : (double)NAN;
 	add_distances(facts, measures, past, slows);
 	for (size_t i = 0; i < past->stages; i++) {
@@ -239,6 +243,46 @@ void facts_add_stage(struct facts *facts, struct measures *measures, const struc
 	ret->p99_ms = proto_percentile(measures->values, count, 99);
 	ret->cpu_ratio = of_ms > 0 ? past->runs[index].cpu_ms / of_ms : (double)NAN;
 	ret->excess_ms = count > 0 ? spikes_ms / (double)(past->count - first) : 0;
+}
+
+double stage_lateness(const struct fact_stage *stage)
+{
+	return stage->miss_percent >= MISSES ? stage->took_ms.now / stage->deadline_ms : 0;
+}
+
+static bool is_part(const struct measures *measures, size_t stage, size_t of)
+{
+	for (size_t depth = 0; stage != of && depth < FACTS_STAGES; depth++) {
+		size_t around = measures->around[stage];
+		stage = around >= STAGE_MS ? around - STAGE_MS : stage;
+	}
+	return stage == of;
+}
+
+void facts_add_deadline(struct facts *facts, struct measures *measures,
+	const struct past_frames *past, const struct span *span, size_t index)
+{
+	struct fact_stage *ret = &facts->stage[index];
+	double runs = (double)past->runs[index].count / (double)past->begun, misses = 0;
+	memset(measures->of[TOOK_MS], 0, sizeof(measures->of[TOOK_MS]));
+	memset(measures->mean[TOOK_MS], 0, sizeof(measures->mean[TOOK_MS]));
+	for (size_t k = 0; k < past->stages && !isnan(ret->deadline_ms); k++) {
+		bool part = is_part(measures, k, index);
+		for (size_t i = 0; part && i < past->count; i++) {
+			measures->of[TOOK_MS][i] +=
+				measures->of[STAGE_MS + k][i] / (float)fmax(1, runs);
+		}
+		for (size_t i = 0; part && i < span->count; i++) {
+			measures->mean[TOOK_MS][i] += measures->mean[STAGE_MS + k][i] / runs;
+		}
+	}
+	size_t count = sorted(measures, TOOK_MS, first_of_now(past, span), past->count);
+	for (size_t i = 0; i < count; i++) {
+		misses += measures->values[i] > ret->deadline_ms;
+	}
+	ret->took_ms = span_fact(span, measures->mean[TOOK_MS], span->frames);
+	ret->least_ms = proto_percentile(measures->values, count, 5);
+	ret->miss_percent = 100 * misses / (double)count;
 }
 
 /* Frames on one side of the median that follow each other say one thing: with r, how much two

@@ -8,7 +8,7 @@
 #include "daemon/core/diagnose/facts/facts.h"
 #include "daemon/core/diagnose/facts/segments.h"
 
-/* The last two are one for each stage. */
+/* Those of stages are one for each. */
 enum measure {
 	FRAME_MS,
 	FRAME_SQUARE, /* of frame_ms */
@@ -21,14 +21,16 @@ enum measure {
 	CPU_MS,
 	STAGE_MS,
 	WAIT_MS = STAGE_MS + FACTS_STAGES,
-	MEASURES = WAIT_MS + FACTS_STAGES
+	TOOK_MS = WAIT_MS + FACTS_STAGES, /* an execution of the stage that is looked at */
+	MEASURES
 };
 
 struct measures {
 	float of[MEASURES][PAST_FRAMES]; /* a frame's; NAN = not known */
 	column mean[MEASURES];		 /* a segment's */
 	bool slow[PAST_FRAMES];
-	double values[PAST_FRAMES]; /* scratch */
+	size_t around[FACTS_STAGES]; /* of stages: the measure that its time is a part of */
+	double values[PAST_FRAMES];  /* scratch */
 };
 
 /* Fills of, and mean but for older segments. */
@@ -39,6 +41,9 @@ void facts_add_frames(struct facts *facts, struct measures *measures,
 /* Fills all numbers of the stage; its names are the caller's. */
 void facts_add_stage(struct facts *facts, struct measures *measures, const struct past_frames *past,
 	const struct span *span, size_t index);
+/* Fills what the stage's deadline is compared with, and the measure TOOK_MS. */
+void facts_add_deadline(struct facts *facts, struct measures *measures,
+	const struct past_frames *past, const struct span *span, size_t index);
 /* power: the means of power/total, mW. */
 void facts_add_throttled(struct facts *facts, struct measures *measures,
 	const struct past_frames *past, const struct span *span, const column power);

@@ -89,7 +89,7 @@ static void add_older(struct gatherer *gatherer, const struct core *core, const 
 	}
 	for (size_t k = 0; k < past->stages && span->older > 0; k++) {
 		double executions = (double)past->runs[k].count / (double)past->begun;
-		size_t around = measure_around(past, app, k);
+		size_t around = gatherer->measures.around[k];
 		snprintf(path, sizeof(path), "stage/%s/%s/mean_ms", app->name, past->stage[k]);
 		series_read(core, path, span, span->older, series);
 		for (size_t i = 0; i < span->older; i++) {
@@ -109,6 +109,8 @@ static void add_stage(const struct app *app, const char *name, struct fact_stage
 	const struct stage *stage = stage_named(app, name);
 	memcpy(ret->name, name, sizeof(ret->name));
 	ret->role = stage_role_of(name);
+	ret->deadline_ms =
+		stage && stage->deadline_ns > 0 ? (double)stage->deadline_ns / 1e6 : (double)NAN;
 	if (stage) {
 		memcpy(ret->category, stage->category, sizeof(ret->category));
 		snprintf(ret->unit, sizeof(ret->unit), "%s", stage_unit(stage));
@@ -118,14 +120,14 @@ static void add_stage(const struct app *app, const char *name, struct fact_stage
 	}
 }
 
-static void add_settings(
-	const struct app *app, const struct past_frames *past, struct facts *facts, uint64_t now_ns)
+static void add_settings(const struct core *core, const struct app *app,
+	const struct past_frames *past, struct facts *facts, uint64_t now_ns)
 {
 	struct app_accounting accounting;
 	app_accounting(app, &accounting);
 	const struct frames *frames = app->frames;
-	bool aimed = frames && frames->settings.target_fps > 0;
-	facts->target_ms = aimed ? 1000 / frames->settings.target_fps : (double)NAN;
+	double fps = frames ? frames->settings.target_fps : apps_target_fps(core->apps, app);
+	facts->target_ms = fps > 0 ? 1000 / fps : (double)NAN;
 	facts->deadline_ms =
 		frames && frames->deadline_ns > 0 ? (double)frames->deadline_ns / 1e6 : (double)NAN;
 	facts->dropped =
@@ -162,6 +164,26 @@ static void add_machine(const struct core *core, struct facts *facts)
 	facts->critical_celsius = critical_of(core, facts->metric[FACT_HEADROOM].path);
 }
 
+/* By the time of frames; where that is as usual, of the stage that is late most. */
+static void choose(struct gatherer *gatherer, struct facts *facts)
+{
+	struct span *span = &gatherer->span;
+	struct measures *measures = &gatherer->measures;
+	double most = 0;
+	span_choose(span, measures->mean[FRAME_MS], measures->mean[FRAME_SQUARE]);
+	bool slow = span_fact(span, span->paced, span->frames).now > span->slow_ms;
+	if (!slow && facts->deadline_ms > 0) {
+		span_choose(span, measures->mean[BUSY_MS], NULL);
+	}
+	for (size_t i = 0; !slow && i < facts->stages; i++) {
+		facts_add_deadline(facts, measures, &gatherer->past, span, i);
+		if (stage_lateness(&facts->stage[i]) > most) {
+			most = stage_lateness(&facts->stage[i]);
+			span_choose(span, measures->mean[TOOK_MS], NULL);
+		}
+	}
+}
+
 void facts_gather(struct gatherer *gatherer, const struct core *core, const struct app *app,
 	uint64_t now_ns, struct facts *ret)
 {
@@ -179,29 +201,36 @@ void facts_gather(struct gatherer *gatherer, const struct core *core, const stru
 				(uint8_t)throttle_times_at(&core->throttle->times, frame->end_ns);
 		}
 	}
-	add_settings(app, past, ret, now_ns);
+	add_settings(core, app, past, ret, now_ns);
 	uint64_t until_ns = app->processes > 0 || past->count == 0
 				    ? now_ns
 				    : past->frame[past->count - 1].end_ns;
 	span_divide(span, past, app->since_ns, until_ns);
 	measures_read(measures, past, span, ret->deadline_ms);
+	for (size_t i = 0; i < past->stages; i++) {
+		measures->around[i] = measure_around(past, app, i);
+		add_stage(app, past->stage[i], &ret->stage[i]);
+	}
+	ret->stages = past->stages;
 	add_older(gatherer, core, app);
-	span_choose(span, measures->mean[FRAME_MS], measures->mean[FRAME_SQUARE]);
+	choose(gatherer, ret);
 	ret->of_stages = past->of_stages;
+	ret->silent_s = past->count == 0
+				? (double)NAN
+				: (double)(until_ns - past->frame[past->count - 1].end_ns) / 1e9;
 	ret->warming_up = span->warming_up;
 	ret->span_s = span_length_s(span, 0);
 	for (size_t i = 0; i < span->count; i++) {
 		ret->frames += (uint64_t)span->frames[i];
 	}
 	facts_add_frames(ret, measures, past, span);
-	ret->stages = past->stages;
 	for (size_t i = 0; i < past->stages; i++) {
-		add_stage(app, past->stage[i], &ret->stage[i]);
+		facts_add_deadline(ret, measures, past, span, i);
 		facts_add_stage(ret, measures, past, span, i);
 	}
 	series_read(core, "power/total", span, span->count, series);
 	facts_add_throttled(ret, measures, past, span, series->mean);
-	series_gather(core, app->name, span, measures->mean[FRAME_MS], series, ret);
+	series_gather(core, app->name, span, series, ret);
 	add_machine(core, ret);
 	facts_add_processes(core, app, now_ns, ret);
 }

@@ -132,13 +132,13 @@ static double mean_of(
 static double slow_limit(const struct span *span, const double *square, double usual_ms)
 {
 	double frames = 0, segments = 0;
-	for (size_t i = 0; i < span->count; i++) {
+	for (size_t i = 0; square && i < span->count; i++) {
 		bool known = span->is_usual[i] && !isnan(square[i]);
 		frames += known ? span->frames[i] : 0;
 		segments += known;
 	}
 	/* of the mean of a segment; older segments have no squares */
-	double of_squares = mean_of(span, square, span->frames, true);
+	double of_squares = square ? mean_of(span, square, span->frames, true) : (double)NAN;
 	double sigma_ms = sqrt(fmax(of_squares - usual_ms * usual_ms, 0) * segments / frames);
 	return fmax(usual_ms * SLOWER, usual_ms + (isnan(sigma_ms) ? 0 : 3 * sigma_ms));
 }
@@ -160,7 +160,9 @@ static bool only_first_slow(const struct span *span, const double *frame_ms)
 
 void span_choose(struct span *span, const double *frame_ms, const double *square)
 {
+	memcpy(span->paced, frame_ms, sizeof(span->paced));
 	choose_usual(span, frame_ms);
+	span->usual_is_now = false;
 	if (!span->has_usual) {
 		return;
 	}
@@ -200,14 +202,15 @@ double span_since(const struct span *span, const double *means, double sign, dou
 }
 
 /* Sen 1968; the bound by ranks as in Gilbert 1987, 16.4.2. */
-void span_slope(const struct span *span, const double *means, double *slope, double *slope_low)
+void span_slope(
+	const struct span *span, size_t from, const double *means, double *slope, double *slope_low)
 {
 	double slopes[FACTS_SEGMENTS * (FACTS_SEGMENTS - 1) / 2], n = 0;
 	size_t count = 0;
 	*slope = *slope_low = NAN;
-	for (size_t i = 0; i < span->count; i++) {
+	for (size_t i = from; i < span->count; i++) {
 		n += !isnan(means[i]);
-		for (size_t k = 0; k < i; k++) {
+		for (size_t k = from; k < i; k++) {
 			uint64_t run_ns = span->segment[i].to_ns - span->segment[k].to_ns;
 			if (!isnan(means[i] - means[k])) {
 				slopes[count++] = (means[i] - means[k]) / ((double)run_ns / 1e9);

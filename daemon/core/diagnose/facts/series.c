@@ -186,7 +186,7 @@ static void gather_one(const struct core *core, const struct metric *metric,
 }
 
 void series_gather(const struct core *core, const char *app, const struct span *span,
-	const column frame_ms, struct series *scratch, struct facts *facts)
+	struct series *scratch, struct facts *facts)
 {
 	const struct metric *found[FACT_METRIC_COUNT];
 	resolve(core->metrics, app, found);
@@ -198,15 +198,25 @@ void series_gather(const struct core *core, const char *app, const struct span *
 			.first_s = NAN,
 			.slope = NAN,
 			.slope_low = NAN,
+			.begin = NAN,
 			.frames_match = NAN};
 		if (!found[i]) {
 			continue;
 		}
 		gather_one(core, found[i], span, scratch, series);
-		series->frames_match = span_match(span, frame_ms, scratch->mean);
+		series->frames_match = span_match(span, span->paced, scratch->mean);
 		bool rises = scratch->mean[span->now] > 1.02 * scratch->mean[0];
 		if (rises || i == FACT_APP_RSS || i == FACT_MEMORY_AVAILABLE) {
-			span_slope(span, scratch->mean, &series->slope, &series->slope_low);
+			double third, low; /* what settles does not grow in the last one */
+			span_slope(span, 0, scratch->mean, &series->slope, &series->slope_low);
+			span_slope(span, span->count * 2 / 3, scratch->mean, &third, &low);
+			size_t first = 0;
+			while (first < span->now && isnan(scratch->mean[first])) {
+				first++;
+			}
+			series->begin = scratch->mean[first];
+			series->slope = fmin(series->slope, third);
+			series->slope_low = fmin(series->slope_low, low);
 		}
 	}
 }

@@ -21,4 +21,4 @@ void series_read(const struct core *core, const char *path, const struct span *s
 
 /* All of FACT_METRICS. */
 void series_gather(const struct core *core, const char *app, const struct span *span,
-	const column frame_ms, struct series *scratch, struct facts *facts);
+	struct series *scratch, struct facts *facts);

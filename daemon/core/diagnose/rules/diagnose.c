@@ -50,17 +50,15 @@ static void sort(struct judged *judged, struct judged **order)
 	}
 }
 
-/* What a consequence explains of the same symptom beyond its cause may be a cause of its own. */
-static double overlap_of(
-	const struct view *view, const struct judged *cause, const struct judged *other)
+/* What a consequence explains of a symptom beyond its cause may be a cause of its own. */
+static double overlap_of(const struct view *view, const struct judged *cause,
+	const struct judged *other, enum symptom symptom)
 {
-	double both = cause->finding.explained_ms + other->finding.explained_ms;
-	if (!isfinite(both)) {
+	if (cause->symptom == SYMPTOM_NONE || symptom >= SYMPTOM_LATENCY) {
 		return 1;
 	}
-	return cause->symptom != other->symptom ? 0
-						: clamp01((both - view->excess[cause->symptom]) /
-							  other->finding.explained_ms);
+	double both = cause->ms[symptom] + other->ms[symptom];
+	return clamp01((both - view->excess[symptom]) / other->ms[symptom]);
 }
 
 static void explain_away(const struct view *view, struct judged *judged)
@@ -72,10 +70,12 @@ static void explain_away(const struct view *view, struct judged *judged)
 		/* What is only likely does not outrank what is certain. */
 		double sure = cause->finding.score * cause->finding.score;
 		for (size_t n = 0; cause->finding.score >= MEDIUM && n < CAUSE_COUNT; n++) {
-			if ((cause->rule->explains >> n & 1) != 0) {
-				judged[n].finding.score *=
-					1 - 0.9 * sure * overlap_of(view, cause, &judged[n]);
+			bool explained = (cause->rule->explains >> n & 1) != 0;
+			for (enum symptom k = 0; explained && k <= SYMPTOMS; k++) {
+				judged[n].score[k] *=
+					1 - 0.9 * sure * overlap_of(view, cause, &judged[n], k);
 			}
+			take_best(&judged[n]);
 		}
 	}
 }
@@ -88,24 +88,42 @@ static void judge_unexplained(const struct view *view, struct judged *judged)
 	for (enum symptom symptom = SYMPTOM_LATENCY; symptom-- > 0;) {
 		double left = view->excess[symptom];
 		for (size_t i = 0; left > 0 && i < CAUSE_UNEXPLAINED; i++) {
-			const struct finding *finding = &judged[i].finding;
-			bool likely = judged[i].symptom == symptom && finding->score >= MEDIUM;
-			left -= likely ? or_zero(finding->explained_ms) : 0;
-			best = likely ? fmin(best, finding->score) : best;
+			double least = i == CAUSE_CAPTURE_STALL ? SHOWN : MEDIUM; /* on purpose? */
+			bool likely = judged[i].score[symptom] >= least;
+			left -= likely ? judged[i].ms[symptom] : 0;
+			best = likely ? fmin(best, judged[i].finding.score) : best;
 		}
 		if (left > 0.5 * view->excess[symptom]) {
 			own->symptom = symptom;
-			own->finding.explained_ms = left;
+			own->ms[symptom] = left;
 		}
 	}
 	if (own->symptom == SYMPTOM_NONE) {
 		return;
 	}
 	const struct fact_stage *stage = own->symptom == SYMPTOM_CHANGE ? view->grown : NULL;
-	own->finding.score = fmin(UNEXPLAINED_SCORE, best - 0.01);
+	bool faint = own->symptom == SYMPTOM_JITTER && view->faint;
+	own->score[own->symptom] = faint ? SHOWN : fmin(UNEXPLAINED_SCORE, best - 0.01);
+	take_best(own);
 	text_add(&own->text, "%s takes ", stage ? stage->name : "a frame");
 	say(own, "", stage ? change_of(stage->ms) : own->finding.explained_ms,
-		" ms longer than it should; no metric explains it");
+		" ms longer than before; no metric explains it");
+}
+
+/* Together they explain no more of a symptom than there is. */
+static void share_out(const struct view *view, struct judged *judged)
+{
+	double all[SYMPTOMS + 1] = {0};
+	for (size_t i = 0; i < 2 * CAUSE_COUNT; i++) {
+		struct judged *one = &judged[i % CAUSE_COUNT];
+		enum symptom symptom = one->symptom;
+		bool counts = symptom < SYMPTOM_CONSTANT && one->finding.score >= MEDIUM;
+		if (counts && i < CAUSE_COUNT) {
+			all[symptom] += one->ms[symptom];
+		} else if (counts) {
+			one->finding.explained_ms *= fmin(1, view->excess[symptom] / all[symptom]);
+		}
+	}
 }
 
 /* What the facts themselves are worth. */
@@ -134,6 +152,7 @@ static void judge_all(const struct view *view, struct judged *judged)
 		double score = judged[i].finding.score * certainty_of(view->facts);
 		judged[i].finding.score = start ? fmin(score, MEDIUM - 0.01) : score;
 	}
+	share_out(view, judged);
 }
 
 static void summarize(const struct facts *facts, struct diagnosis *ret)

@@ -11,7 +11,8 @@
 
 const struct rule diagnosis_rules[CAUSE_COUNT] = {
 [CAUSE_THERMAL_THROTTLING] = {rule_thermal, true,
-	{M(THROTTLE_ACTIVE), M(TEMPERATURE), M(HEADROOM), M(SOFT_TEMP_LIMIT), M(CPU_FREQUENCY)},
+	{M(THROTTLE_ACTIVE), M(TEMPERATURE), M(HEADROOM), M(SOFT_TEMP_LIMIT), M(FREQ_CAPPED),
+		M(CPU_FREQUENCY), M(GPU_FREQUENCY)},
 	BOUND | BIT(CLOCK_LIMIT), {
 	"improve cooling: heat sink, fan, free air around the board",
 	"lower the load: process fewer frames, use a smaller input or model",
@@ -33,14 +34,14 @@ const struct rule diagnosis_rules[CAUSE_COUNT] = {
 [CAUSE_CPU_FALLBACK] = {rule_cpu_fallback, true, {M(GPU), M(ENGINE), M(APP_CPU)}, BOUND, {
 	"check that the delegate or execution provider was loaded, and its log",
 	"replace operators that the unit does not support"}},
-[CAUSE_INFERENCE_BOUND] = {rule_inference_bound, false, {M(GPU), M(APP_CPU), M(CPU)}, 0, {
+[CAUSE_INFERENCE_BOUND] = {rule_bound, false, {M(GPU), M(APP_CPU), M(CPU)}, 0, {
 	"quantize the model, or use a smaller one", "lower the input resolution",
 	"run inference on an accelerator, or on every second frame"}},
-[CAUSE_PREPROCESSING_BOUND] = {rule_preprocessing_bound, false, {M(APP_CPU), M(CPU)}, 0, {
+[CAUSE_PREPROCESSING_BOUND] = {rule_bound, false, {M(APP_CPU), M(CPU)}, 0, {
 	"let the camera deliver the size and format of the model",
 	"resize and convert on the GPU or with SIMD, into a buffer that is reused",
 	"preprocess the next frame while this one is inferred"}},
-[CAUSE_STAGE_BOUND] = {rule_stage_bound, false, {M(APP_CPU), M(CPU)}, 0, {
+[CAUSE_STAGE_BOUND] = {rule_bound, false, {M(APP_CPU), M(CPU)}, 0, {
 	"profile this stage: it takes most of the frame",
 	"move it to a thread of its own, or do it less often"}},
 [CAUSE_CAPTURE_STALL] = {rule_capture_stall, false, {M(CPU_IOWAIT), M(APP_IODELAY)},
@@ -49,7 +50,7 @@ const struct rule diagnosis_rules[CAUSE_COUNT] = {
 	"capture in a thread of its own and keep the newest frame only",
 	"lower the resolution or use a compressed format"}},
 [CAUSE_CPU_CONTENTION] = {rule_cpu_contention, true,
-	{M(APP_RUN_DELAY), M(PRESSURE_CPU), M(CPU), M(APP_INVOLUNTARY)}, BOUND | PAUSED, {
+	{M(APP_RUN_DELAY), M(PRESSURE_CPU), M(CPU), M(APP_INVOLUNTARY), M(CPU_STEAL)}, BOUND | PAUSED, {
 	"stop the other process, or limit it (CPUQuota=, CPUWeight=, nice)",
 	"give the app processors of its own (AllowedCPUs=, taskset)",
 	"raise the app's priority"}},
@@ -75,12 +76,12 @@ const struct rule diagnosis_rules[CAUSE_COUNT] = {
 	"lock the app's memory (mlockall), or use zram instead of swap on a card",
 	"use a smaller model or batch"}},
 [CAUSE_IO_STALL] = {rule_io_stall, true,
-	{M(APP_IODELAY), M(PRESSURE_IO), M(APP_MAJOR_FAULTS), M(APP_WRITE)},
+	{M(APP_IODELAY), M(PRESSURE_IO), M(CPU_IOWAIT), M(APP_MAJOR_FAULTS), M(APP_READ), M(APP_WRITE)},
 	BOUND | PAUSED | BIT(CAPTURE_STALL), {
 	"write from another thread with a bounded queue, and fsync less often",
 	"log to memory or to faster storage",
 	"limit the process that writes (IOWriteBandwidthMax=)"}},
-[CAUSE_GPU_BOUND] = {rule_gpu_bound, false, {M(GPU), M(ENGINE), M(GPU_FREQUENCY), M(EMC)}, 0, {
+[CAUSE_GPU_BOUND] = {rule_gpu_bound, false, {M(GPU), M(ENGINE), M(GPU_FREQUENCY), M(EMC)}, BIT(INFERENCE_BOUND), {
 	"use a smaller or quantized model (FP16, INT8)",
 	"move part of the work to another unit (DLA), or batch it",
 	"check which other process uses the unit"}},
@@ -97,7 +98,7 @@ const struct rule diagnosis_rules[CAUSE_COUNT] = {
 	{M(DAEMON_CPU), M(CPU), M(APP_RUN_DELAY)}, BOUND | PAUSED | BIT(SCHEDULING), {
 	"instrument fewer or larger stages", "raise [sampling] interval",
 	"disable sources that are not needed"}},
-[CAUSE_STOPPED] = {rule_stopped, false, {M(APP_CPU), M(APP_IODELAY)}, 0, {
+[CAUSE_STOPPED] = {rule_stopped, false, {M(APP_STOPPED), M(APP_CPU), M(APP_IODELAY)}, 0, {
 	"check for SIGSTOP, debuggers, frozen control groups and suspends",
 	"check for locks and drivers that all stages wait for"}},
 [CAUSE_UNEXPLAINED] = {NULL, false, {M(TEMPERATURE), M(CPU), M(PRESSURE_CPU), M(PRESSURE_IO)}, 0, {

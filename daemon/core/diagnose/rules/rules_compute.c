@@ -10,6 +10,8 @@
 
 #define DOMINATES 0.4	   /* of a frame's work */
 #define PREPROCESSING 0.35 /* of a frame's work is too much for preparing it */
+#define OWN_GROWTH 0.75	   /* only the other stages speak for it */
+#define OWN_SPIKES 0.65
 #define SATURATED 95.0	   /* percent */
 #define BUS_SATURATED 85.0 /* percent: a memory bus reaches no more in practice */
 
@@ -19,40 +21,66 @@ static double bound_evidence(double share)
 	return share < PREPROCESSING ? 0 : 0.95 * (0.55 + 0.45 * clamp01((share - 0.35) / 0.35));
 }
 
-static void judge_bound(const struct view *view, struct judged *judged,
-	const struct fact_stage *stage, double evidence)
+static enum cause cause_of(const struct fact_stage *stage)
 {
-	struct claims claims = {.constant = stage_base(view, stage)};
-	judge(view, judged, evidence, claims);
-	say_share(view, judged, stage);
-	say(judged, "it takes ", stage_base(view, stage), " ms");
-	say(judged, ", a frame may take ", view->facts->target_ms, " ms");
+	return stage->role == ROLE_INFER	? CAUSE_INFERENCE_BOUND
+	       : stage->role == ROLE_PREPROCESS ? CAUSE_PREPROCESSING_BOUND
+						: CAUSE_STAGE_BOUND;
 }
 
-void rule_inference_bound(const struct view *view, struct judged *judged)
+/* How sure the growth of one stage is to be its own: less, where the app computes no more than it
+ * did, and so may wait for something that another rule knows. */
+static double own_evidence(const struct view *view)
 {
-	double share = share_of_base(view, view->infer);
-	bool most = view->infer == view->dominant;
-	judge_bound(view, judged, view->infer,
-		most		     ? bound_evidence(share)
-		: share >= DOMINATES ? 0.8 * bound_evidence(share)
-				     : 0);
+	struct fact cpu = metric_of(view, FACT_APP_CPU), frame = view->facts->frame_ms;
+	double more = (cpu.now * frame.now - cpu.usual * frame.usual) / 100;
+	return on_cpu(view->own) && more < 0.1 * view->own_ms ? 0.8 * OWN_GROWTH : OWN_GROWTH;
 }
 
-void rule_preprocessing_bound(const struct view *view, struct judged *judged)
+void rule_bound(const struct view *view, struct judged *judged)
 {
-	const struct fact_stage *stage = view->dominant;
-	bool most = stage && stage->role == ROLE_PREPROCESS && view->dominance > PREPROCESSING;
-	judge_bound(
-		view, judged, stage, most ? fmin(0.95, bound_evidence(view->dominance) + 0.12) : 0);
-}
-
-void rule_stage_bound(const struct view *view, struct judged *judged)
-{
-	const struct fact_stage *stage = view->dominant;
-	bool other = stage && stage->role != ROLE_INFER && stage->role != ROLE_PREPROCESS;
-	judge_bound(view, judged, stage,
-		other && view->dominance >= DOMINATES ? bound_evidence(view->dominance) : 0);
+	enum cause cause = judged->finding.cause;
+	const struct fact_stage *most = view->dominant,
+				*stage = cause == CAUSE_INFERENCE_BOUND ? view->infer : most;
+	double share = share_of_base(view, stage), evidence = bound_evidence(share);
+	if (!stage || cause_of(stage) != cause) {
+		evidence = 0;
+	} else if (cause == CAUSE_PREPROCESSING_BOUND) {
+		evidence = share > PREPROCESSING ? fmin(0.95, evidence + 0.12) : 0;
+	} else if (cause == CAUSE_STAGE_BOUND || stage != most) {
+		evidence *= share < DOMINATES ? 0 : stage == most ? 1 : 0.8;
+	}
+	const struct fact_stage *own = view->own, *spiky = view->spiky;
+	bool grew = own && cause_of(own) == cause;
+	bool spikes = view->facts->slow_stages == 1 && spiky && spiky != view->capture &&
+		      cause_of(spiky) == cause;
+	struct claims claims = {.change = grew ? view->own_ms : 0,
+		.jitter = spikes ? spiky->excess_ms : 0,
+		.constant = evidence > 0 ? stage_base(view, stage) : 0};
+	evidence *= view->late ? 0.6 : 1;
+	judge(view, judged,
+		fmax(evidence, grew	? own_evidence(view)
+			       : spikes ? OWN_SPIKES
+					: 0),
+		claims);
+	judged->score[SYMPTOM_JITTER] = fmin(judged->score[SYMPTOM_JITTER], OWN_SPIKES);
+	take_best(judged);
+	if (judged->symptom == SYMPTOM_CHANGE) {
+		text_add(&judged->text, "%s", own->name);
+		say(judged, " takes ", own->ms.now, " ms");
+		say(judged, ", ", own->ms.usual, " ms before");
+		text_add(&judged->text, "; the other stages did not grow so: its %s changed",
+			own->role == ROLE_INFER	       ? "model or input"
+			: own->role == ROLE_PREPROCESS ? "input"
+						       : "work, or what it waits for,");
+	} else if (judged->symptom == SYMPTOM_JITTER) {
+		text_add(&judged->text, "%s takes longer now and then", spiky->name);
+		say(judged, ", ", spiky->p99_ms, " ms of a frame at p99");
+	} else {
+		say_share(view, judged, stage);
+		say(judged, "it takes ", stage_base(view, stage), " ms");
+		say(judged, ", a frame may take ", view->facts->target_ms, " ms");
+	}
 }
 
 void rule_cpu_fallback(const struct view *view, struct judged *judged)
@@ -75,12 +103,18 @@ void rule_cpu_fallback(const struct view *view, struct judged *judged)
 void rule_deadline_unreachable(const struct view *view, struct judged *judged)
 {
 	const struct facts *facts = view->facts;
-	bool reached = view->changed && facts->busy_ms.usual <= facts->deadline_ms;
-	bool over = facts->busy_p5_ms > facts->deadline_ms && view->missed && !reached;
+	const struct fact_stage *late = view->late;
+	double least = late ? late->least_ms : facts->busy_p5_ms;
+	double deadline = late ? late->deadline_ms : facts->deadline_ms;
+	bool reached = view->changed && facts->busy_ms.usual <= deadline, over = least > deadline;
+	bool bound = view->dominance >= DOMINATES;
 	struct claims claims = {.constant = view->excess[SYMPTOM_CONSTANT]};
-	judge(view, judged, !over ? 0 : view->dominance >= DOMINATES ? 0.5 : 0.85, claims);
-	say(judged, "the fastest frames need ", facts->busy_p5_ms, " ms of work");
-	say(judged, ", the deadline is ", facts->deadline_ms, " ms");
+	double evidence = late ? (over ? 0.92 : 0.7) : bound ? 0.5 : 0.85;
+	judge(view, judged, late || (over && view->missed && !reached) ? evidence : 0, claims);
+	text_add(&judged->text, "the fastest %s%s", late ? "executions of " : "frames",
+		late ? late->name : "");
+	say(judged, " need ", least, " ms of work");
+	say(judged, ", the deadline is ", deadline, " ms");
 }
 
 /* A processor of the inference at its limit: always, or since something else uses it, too. */
@@ -144,16 +178,26 @@ void rule_capture_stall(const struct view *view, struct judged *judged)
 		return;
 	}
 	double evidence = capture->cpu_ratio > 0.7 ? 0.55 : 0.93; /* it waits, or it decodes */
+	bool waits_io = growth_of(metric_of(view, FACT_PRESSURE_IO)) >= 4;
+	evidence *= waits_io && strstr(capture->name, "read") ? 0.5 : 1; /* of a file */
 	double share = share_of_base(view, capture),
 	       rest = view->base_ms - stage_base(view, capture);
+	struct fact waits = capture->ms;
 	double jitter_waits = or_zero(facts->slow_share * facts->slow_run_delay_ms) + view->io_ms;
-	struct claims claims = {.change = change_of(capture->ms) - view->io_ms - view->run_delay};
+	struct claims claims = {
+		.change = view->aligned ? 0 : change_of(capture->ms) - view->waits_ms};
 	double outside = view->excess[SYMPTOM_CHANGE] - change_of(facts->busy_ms);
-	if (view->changed && !view->pipelined && outside > 2 * claims.change && outside > 0) {
+	if (view->changed && !view->late && !view->pipelined && outside > 2 * claims.change &&
+		outside > 0) {
 		evidence = 0.6; /* the loop waits for its input between frames */
-		claims.change = outside - view->io_ms - view->run_delay;
+		claims.change = outside - view->waits_ms;
+		waits = (struct fact){facts->frame_ms.now - facts->busy_ms.now,
+			facts->frame_ms.usual - facts->busy_ms.usual};
 	}
-	if (capture == view->spiky) {
+	/* A camera may be slower on purpose, where nobody says how fast it should be. */
+	bool little = claims.change < 0.25 * facts->frame_ms.usual;
+	double most = view->wanted || view->late ? 1 : little ? 0.35 : 0.69;
+	if (capture == view->spiky && !view->stopped) {
 		/* What stops all stages shows most where most of the time is spent. */
 		claims.jitter =
 			(capture->excess_ms - jitter_waits) * (facts->slow_stages >= 2 ? 0.3 : 1);
@@ -164,10 +208,13 @@ void rule_capture_stall(const struct view *view, struct judged *judged)
 		claims.constant = view->excess[SYMPTOM_CONSTANT];
 	}
 	judge(view, judged, evidence, claims);
+	judged->score[SYMPTOM_CHANGE] = fmin(judged->score[SYMPTOM_CHANGE], most);
+	take_best(judged);
 	say_share(view, judged, capture);
-	text_add(&judged->text, "%s waits for frames", capture->name);
-	say(judged, ", ", capture->ms.now, " ms each");
-	say(judged, ", usually ", capture->ms.usual, " ms");
+	text_add(
+		&judged->text, "%s waits for frames", evidence == 0.6 ? "the loop" : capture->name);
+	say(judged, ", ", waits.now, " ms each");
+	say(judged, ", usually ", waits.usual, " ms");
 	say(judged, "; p99 ", judged->symptom == SYMPTOM_JITTER ? capture->p99_ms : (double)NAN,
 		" ms");
 }

@@ -49,12 +49,13 @@ static struct claims flag_claims(const struct view *view, enum fact_metric metri
 	const struct facts *facts = view->facts;
 	struct fact flag = metric_of(view, metric);
 	struct claims claims = {0};
-	double tax = facts->throttled_ms - facts->unthrottled_ms;
-	if (tax < 0.05 * facts->unthrottled_ms || !(flag.now > FLICKER)) {
+	double tax = view->late || view->overdue ? (double)NAN
+						 : facts->throttled_ms - facts->unthrottled_ms;
+	if ((isfinite(tax) && !is_taxed(facts)) || !(flag.now > FLICKER)) {
 		return claims;
 	}
 	if (growth_of(flag) >= 0.2 || view->of_throttled) {
-		claims.change = agreement(view, metric, 1) * fmin(tax, view->compute);
+		claims.change = agreement(view, metric, 1) * fmin(tax, view->shared);
 	}
 	/* On for as long as is known: nothing shows how fast the frames are without it. */
 	if (isnan(tax) && flag.now >= 0.5 && !(flag.usual < 0.5)) {
@@ -87,7 +88,7 @@ static double clock_claim(const struct view *view)
 	bool gpu = ratio_of(view, FACT_GPU_FREQUENCY, FACT_GPU) < CLOCK_FELL;
 	double work = view->work_ms > 0 ? view->work_ms : or_zero(view->base_ms);
 	return agreement(view, gpu ? FACT_GPU_FREQUENCY : FACT_CPU_FREQUENCY, -1) *
-	       fmin(view->compute, 1.3 * work * (1 / clock_ratio(view) - 1));
+	       fmin(view->shared, 1.3 * work * (1 / clock_ratio(view) - 1));
 }
 
 /* A Jetson has some over-current events each second by design: only more of them count. */
@@ -95,8 +96,9 @@ static bool over_current_grew(const struct view *view)
 {
 	struct fact rate = metric_of(view, FACT_OVER_CURRENT_RATE);
 	struct fact flag = metric_of(view, FACT_OVER_CURRENT);
-	return rate.now >= 2 * rate.usual + 0.5 || flag.now - flag.usual >= 0.2 ||
-	       (isnan(flag.usual) && isnan(rate.usual) && flag.now >= 0.5 && !(rate.now < 5));
+	bool grew = rate.now >= 2 * rate.usual + 0.5 || flag.now - flag.usual >= 0.2 ||
+		    (isnan(flag.usual) && isnan(rate.usual) && flag.now >= 0.5 && !(rate.now < 5));
+	return grew && !(flag.now < FLICKER); /* else they are events of low voltage */
 }
 
 /* As hot as it was with fast frames: then heat is not what is new. */
@@ -139,7 +141,13 @@ void rule_thermal(const struct view *view, struct judged *judged)
 	}
 	say(judged, " at ", metric_of(view, FACT_TEMPERATURE).now, " °C");
 	if (acts && judged->symptom == SYMPTOM_NONE) {
-		text_add(&judged->text, "; it costs nothing now");
+		bool known = view->facts->unthrottled_ms > 0 || metric_of(view, flag).usual < 0.5;
+		judged->score[SYMPTOM_NONE] += !known && view->free && on >= 0.5 ? 0.2 : 0;
+		take_best(judged);
+		struct text symptom = TEXT_IN(judged->finding.symptom);
+		text_add(&symptom, "%s", known ? "" : "throttled for as long as frames are known");
+		text_add(&judged->text, "; %s",
+			known ? "it costs nothing now" : "what it costs is not known");
 	}
 }
 
@@ -192,12 +200,10 @@ static double limit_evidence(const struct view *view)
 /* What the limit costs at the best times, of the work of the CPU. */
 static double limit_claim(const struct view *view)
 {
-	static const char others[] = "gpu dla npu edgetpu tpu";
 	double ms = 0, limit = view->facts->frequency_limit;
 	for (size_t i = 0; i < view->facts->stages && i < FACTS_STAGES; i++) {
 		const struct fact_stage *stage = &view->facts->stage[i];
-		bool cpu = !stage->unit[0] || !strstr(others, stage->unit);
-		ms += cpu && stage->role != ROLE_CAPTURE ? stage_base(view, stage) : 0;
+		ms += on_cpu(stage) && stage->role != ROLE_CAPTURE ? stage_base(view, stage) : 0;
 	}
 	ms = view->facts->stages > 0 ? ms : or_zero(view->base_ms);
 	return limit < 0.95 ? ms * (1 - limit) : ms;

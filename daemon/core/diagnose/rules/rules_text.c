@@ -25,7 +25,7 @@ static const struct {
 	{0, "", BIT(MEMORY_AVAILABLE) | BIT(SWAP_USED) | BIT(APP_RSS)},
 	{0, "/s", BIT(APP_READ) | BIT(APP_WRITE)},
 	{1e3, " W", BIT(POWER)},
-	{1, "", BIT(APP_THREADS)},
+	{1, "", BIT(APP_THREADS) | BIT(APP_STOPPED)},
 	{1, " %", UINT64_MAX},
 };
 
@@ -70,7 +70,8 @@ void say(struct judged *judged, const char *before, double value, const char *af
 void say_share(const struct view *view, struct judged *judged, const struct fact_stage *stage)
 {
 	double share = share_of_base(view, stage);
-	if (stage && isfinite(stage->share) && stage->share > 0 && !view->pipelined) {
+	if (stage && isfinite(stage->share) && stage->share > 0 && !view->pipelined &&
+		!(view->changed && judged->symptom == SYMPTOM_CONSTANT)) {
 		share = stage->share;
 	}
 	if (share > 0 && judged->symptom != SYMPTOM_NONE) {
@@ -82,7 +83,10 @@ void say_since(const struct view *view, struct judged *judged, enum fact_metric 
 {
 	double first = view->facts->metric[metric].first_s, since = view->facts->since_s;
 	double seconds = isfinite(first) ? first : since;
-	if (isfinite(seconds)) {
+	double part = view->facts->metric[metric].mean.now;
+	if (flickers(&view->facts->metric[metric]) && part < 1) {
+		say(judged, " in ", 100 * part, " % of the time");
+	} else if (isfinite(seconds)) {
 		text_add(&judged->text, " for %s", duration(seconds).text);
 	}
 }
@@ -128,11 +132,11 @@ static void add_metric(const struct view *view, struct judged *judged, enum fact
 	struct word now = metric_word(metric, mean.now), usual = metric_word(metric, mean.usual);
 	bool moved = known && fabs(mean.now - mean.usual) > 0.02 * fabs(mean.now) &&
 		     strcmp(now.text, usual.text) != 0;
+	if (known && !moved && judged->symptom == SYMPTOM_CHANGE) {
+		return; /* it does not speak for a change */
+	}
 	add_evidence(judged, "%.72s %s%s%s%s%s%s", series->path, now.text,
-		moved	? ", usually "
-		: known ? ", as usual"
-			: "",
-		moved ? usual.text : "", moved && first ? " until " : "",
+		moved ? ", usually " : "", moved ? usual.text : "", moved && first ? " until " : "",
 		moved && first ? duration(series->first_s).text : "", moved && first ? " ago" : "");
 }
 
@@ -151,7 +155,7 @@ void add_metrics(const struct view *view, struct judged *judged)
 		add_evidence(judged, "slow frames: %s ms more wait for a processor",
 			number(facts->slow_run_delay_ms).text);
 	}
-	for (size_t i = 0; i < 5 && judged->rule->metric[i] > 0; i++) {
+	for (size_t i = 0; i < 7 && judged->rule->metric[i] > 0; i++) {
 		if (judged->finding.evidence_count + 1 < FINDING_EVIDENCE) {
 			add_metric(view, judged, judged->rule->metric[i] - 1);
 		}
@@ -176,10 +180,13 @@ void write_symptom(const struct view *view, struct judged *judged)
 	struct word rate = number(1000 / facts->frame_ms.now);
 	bool change = judged->symptom == SYMPTOM_CHANGE,
 	     constant = judged->symptom == SYMPTOM_CONSTANT;
-	if (change && view->of_throttled) {
+	if (view->late && (change || constant)) {
+		text_add(&text, "%s takes %s ms, its deadline is %s ms", view->late->name,
+			number(view->late->took_ms.now).text, number(view->late->deadline_ms).text);
+	} else if (change && view->of_throttled) {
 		text_add(&text, "throttled %s take %s ms, others %s ms", frames,
 			number(facts->throttled_ms).text, number(facts->unthrottled_ms).text);
-	} else if (change) {
+	} else if (change && !view->overdue) {
 		text_add(&text, "%s %s/s instead of %s", rate.text, frames,
 			number(1000 / facts->frame_ms.usual).text);
 		if (isfinite(facts->since_s)) {
@@ -189,13 +196,17 @@ void write_symptom(const struct view *view, struct judged *judged)
 		text_add(&text, "%s %% of %s take %s ms longer than the others",
 			number(100 * facts->slow_share).text, frames,
 			number(facts->slow_excess_ms).text);
-	} else if (constant && view->missed && isfinite(facts->miss_percent.now)) {
+	} else if ((view->overdue || (constant && view->missed)) &&
+		   isfinite(facts->miss_percent.now)) {
 		text_add(&text, "%s %% of %s miss the deadline of %s ms",
 			number(facts->miss_percent.now).text, frames,
 			number(facts->deadline_ms).text);
 	} else if (constant && view->missed) {
 		text_add(&text, "%s take longer than the deadline of %s ms", frames,
 			number(facts->deadline_ms).text);
+	} else if (constant && view->starved) {
+		text_add(&text, "%s wait for a processor in %s %% of their time", frames,
+			number(100 * view->excess[SYMPTOM_CONSTANT] / view->base_ms).text);
 	} else if (constant) {
 		text_add(&text, "%s%s %s/s", view->slow_only ? "only " : "", rate.text, frames);
 		if (!view->slow_only) {

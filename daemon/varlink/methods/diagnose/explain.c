@@ -6,16 +6,15 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/diagnose/explain.h"
-#include "daemon/core/metrics/metrics.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-#include "proto/name.h"
 
-enum { SERIES = 24, POINTS = 128 };
+enum { SERIES = 32, POINTS = 128, CPUS = 64 /* at most, that are looked for */ };
 
 #define AROUND_NS UINT64_C(60000000000)	 /* of a time that is asked for */
 #define SENSORS_NS UINT64_C(20000000000) /* before and after the frame */
@@ -23,45 +22,68 @@ enum { SERIES = 24, POINTS = 128 };
 struct explain_work {
 	struct past_frames past;
 	struct explanation explanation;
+	uint64_t changed_ns; /* before the frame, frames became slower for good; 0 = not */
 	size_t count;
 	struct explain_series series[SERIES];
 	struct history_point points[SERIES][POINTS];
 };
 
-/* What may make a frame slow. */
+/* What may make a frame slow: of the board, of each processor, of the app. */
 static const char *const sensors[] = {"pressure/cpu/some", "pressure/memory/some",
-	"pressure/io/some", "cpu/utilization", "cpu/iowait", "cpu/*/frequency", "gpu/utilization",
-	"gpu/frequency", "emc/utilization", "temperature/max", "swap/used", "throttle/active"};
+	"pressure/io/some", "cpu/utilization", "cpu/iowait", "gpu/utilization", "gpu/frequency",
+	"emc/utilization", "temperature/max", "swap/used", "throttle/active"};
+static const char *const own[] = {"iodelay", "run_delay", "major_faults", "minor_faults"};
 
-static bool is_wanted(const char *metric)
+static void add_series(struct explain_work *work, struct history *history,
+	const struct past_frame *frame, const char *path)
 {
-	bool wanted = false;
-	for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
-		wanted |= proto_query_match(sensors[i], metric);
+	uint32_t number;
+	struct explain_series *series = &work->series[work->count];
+	if (work->count == SERIES || history_find(history, path, &number) < 0) {
+		return;
 	}
-	return wanted;
+	bool done = !history_series(history, number, &series->path, &series->unit);
+	series->point = work->points[work->count++];
+	/* of what is sampled so often that not all fits, what is nearer to the frame */
+	const uint64_t middle_ns = work->changed_ns ? work->changed_ns : frame->end_ns,
+		       before_ns = frame->end_ns - middle_ns + SENSORS_NS;
+	for (uint64_t part = 1; !done && part <= 256; part *= 4) {
+		uint64_t from_ns = before_ns / part;
+		struct history_cursor cursor = {.series = number,
+			.from_ns = frame->end_ns > from_ns ? frame->end_ns - from_ns : 0,
+			.to_ns = frame->end_ns + SENSORS_NS / part};
+		series->count = history_read(
+			history, &cursor, work->points[work->count - 1], POINTS, 0, &done);
+	}
 }
 
-static void read_sensors(
-	struct explain_work *work, const struct core *core, const struct past_frame *frame)
+/* Where a frame has a context, it says more of run queue and faults than the process does. */
+static void read_sensors(struct explain_work *work, struct history *history, const char *app,
+	const struct past_frame *frame)
 {
-	uint32_t at = 0;
-	for (const struct metric *metric;
-		work->count < SERIES && (metric = metrics_next(core->metrics, &at));) {
-		bool done;
-		struct history_cursor cursor = {
-			.from_ns = frame->end_ns > SENSORS_NS ? frame->end_ns - SENSORS_NS : 0,
-			.to_ns = frame->end_ns + SENSORS_NS};
-		struct history_point *points = work->points[work->count];
-		if (is_wanted(metric->name) &&
-			history_find(core->history, metric->name, &cursor.series) >= 0) {
-			work->series[work->count++] = (struct explain_series){.path = metric->name,
-				.unit = metric->unit,
-				.count = history_read(
-					core->history, &cursor, points, POINTS, 0, &done),
-				.point = points};
-		}
+	char path[PROTO_PATH_SIZE];
+	for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
+		add_series(work, history, frame, sensors[i]);
 	}
+	for (size_t i = 0; i < (frame->has_context ? 1 : sizeof(own) / sizeof(own[0])); i++) {
+		snprintf(path, sizeof(path), "process/%s/%s", app, own[i]);
+		add_series(work, history, frame, path);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		snprintf(path, sizeof(path), "cpu/%d/frequency", i);
+		add_series(work, history, frame, path);
+	}
+}
+
+static void find_change(struct explain_work *work, const struct api_call *call,
+	const struct app *app, const struct past_frame *frame)
+{
+	const struct facts *facts;
+	const struct diagnosis *diagnosis =
+		diagnoses_ask(call->core->diagnoses, app, call->now_ns, SENSORS_NS, &facts);
+	double ns = diagnosis ? (double)diagnosis->t_ns - facts->since_s * 1e9 : (double)NAN;
+	work->changed_ns =
+		app->processes > 0 && ns > 0 && ns < (double)frame->end_ns ? (uint64_t)ns : 0;
 }
 
 static void explanation_fields(struct json *out, const struct core *core, const struct app *app,
@@ -118,8 +140,9 @@ static enum api_result explain(
 		}
 		return reply_not_found(call->out, "frame", name);
 	}
-	read_sensors(work, call->core, &past->frame[index]);
-	explain_frame(past, index, work->series, work->count, &work->explanation);
+	find_change(work, call, app, &past->frame[index]);
+	read_sensors(work, call->core->history, app->name, &past->frame[index]);
+	explain_frame(past, index, work->changed_ns, work->series, work->count, &work->explanation);
 	explanation_fields(call->out, call->core, app, &past->frame[index], &work->explanation);
 	return API_LAST;
 }

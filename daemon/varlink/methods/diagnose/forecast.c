@@ -44,13 +44,12 @@ struct zone {
 	const char *metric;
 	double celsius, trip;
 	const char *trip_text; /* "its trip point" */
-	size_t count;
-	struct forecast_point point[FORECAST_POINTS];
+	bool throttled;	       /* the board, now */
+	struct forecast forecast;
 };
 
-/* The newest that fit, one each step_s. */
-static void read_points(
-	struct zone *zone, struct history *history, uint64_t now_ns, uint64_t step_s)
+/* The newest that fit, one each step_s, and what is forecast by them. */
+static void look_ahead(struct zone *zone, struct history *history, uint64_t now_ns, uint64_t step_s)
 {
 	struct history_point points[FORECAST_POINTS];
 	uint64_t span_ns = step_s * (FORECAST_POINTS - 2) * SECOND;
@@ -61,11 +60,11 @@ static void read_points(
 	size_t count = history_find(history, zone->metric, &cursor.series) < 0
 			       ? 0
 			       : history_read(history, &cursor, points, FORECAST_POINTS, 0, &done);
-	for (zone->count = 0; zone->count < count; zone->count++) {
-		const struct history_point *point = &points[zone->count];
-		zone->point[zone->count] =
-			(struct forecast_point){(double)point->t_ns / 1e9, point->mean};
+	struct forecast_point point[FORECAST_POINTS];
+	for (size_t i = 0; i < count; i++) {
+		point[i] = (struct forecast_point){(double)points[i].t_ns / 1e9, points[i].mean};
 	}
+	forecast_temperature(point, count, zone->trip, &zone->forecast);
 }
 
 /* The zone's own trip point, else the limit that alerts know. */
@@ -89,11 +88,16 @@ static void find_trip(struct zone *zone, const struct core *core)
 	}
 }
 
-static void put_verdict(struct json *out, const struct zone *zone, const struct forecast *forecast)
+/* Below the limit is not safe while throttling is what keeps it there. */
+static void put_verdict(struct json *out, const struct zone *zone)
 {
+	const struct forecast *forecast = &zone->forecast;
 	char buffer[192];
 	struct text text = TEXT_IN(buffer);
-	double celsius = forecast->steady_celsius;
+	double left = zone->trip - forecast->steady_celsius;
+	if (zone->throttled && isfinite(zone->celsius)) {
+		text_add(&text, "throttled now at %.1f °C; ", zone->celsius);
+	}
 	text_add(&text, "%s", states[forecast->state].text);
 	switch (forecast->state) {
 	case FORECAST_UNKNOWN:
@@ -108,11 +112,11 @@ static void put_verdict(struct json *out, const struct zone *zone, const struct 
 		text_add(&text, "%s (%.1f °C)", zone->trip_text, zone->trip);
 		break;
 	default:
-		text_add(&text, "%.1f °C, safe", celsius);
-		if (zone->trip > celsius) {
-			text_add(
-				&text, ": %.1f °C below %s", zone->trip - celsius, zone->trip_text);
-		}
+		text_add(&text, "%.1f °C%s: %.1f °C below %s", forecast->steady_celsius,
+			zone->throttled			  ? ""
+			: left < forecast->margin_celsius ? ", not safe"
+							  : ", safe",
+			left, zone->trip_text);
 	}
 	json_string(out, "verdict", buffer);
 }
@@ -127,39 +131,64 @@ static void zone_item(struct json *out, const struct zone *zone)
 		FIELD("fit_rmse_celsius", rmse_celsius), FIELD("fit_r2", r_squared),
 		FIELD("reason", reason)};
 #undef FIELD
-	struct forecast forecast;
-	forecast_temperature(zone->point, zone->count, zone->trip, &forecast);
+	const struct forecast *forecast = &zone->forecast;
 	json_open(out, NULL, '{');
 	json_string(out, "metric", zone->metric);
 	json_number_opt(out, "celsius", zone->celsius);
 	json_number_opt(out, "trip_celsius", zone->trip);
-	json_string(out, "state", states[forecast.state].name);
-	JSON_FIELDS(out, fields, &forecast);
-	json_number(out, "span_s", isfinite(forecast.since_s) ? forecast.since_s : 0);
-	put_verdict(out, zone, &forecast);
+	json_string(out, "state", states[forecast->state].name);
+	JSON_FIELDS(out, fields, forecast);
+	json_number(out, "span_s", isfinite(forecast->since_s) ? forecast->since_s : 0);
+	put_verdict(out, zone);
 	json_close(out, '}');
 }
 
+/* Those of a minute ago will do, of an app that ended any: rates, deadlines and what stages are
+ * hardly change. NULL: no app, no memory. */
+static const struct facts *facts_of(const struct list_cursor *cursor, const struct app *app)
+{
+	const struct facts *facts = NULL;
+	if (app) {
+		diagnoses_ask(cursor->core->diagnoses, app, cursor->now_ns,
+			app->processes > 0 ? PLAN_SPAN_S * SECOND : cursor->now_ns, &facts);
+	}
+	return facts;
+}
+
+/* A zone, or one attempt at it: what began a moment ago is read finely, what went on for longer
+ * than that reaches coarsely. */
 static bool next_zone(struct list_cursor *cursor, struct json *out)
 {
+	static const uint64_t steps_s[] = {2, 15};
 	const struct core *core = cursor->core;
-	const struct metric *metric = metrics_next(core->metrics, &cursor->first);
+	uint32_t at = cursor->first;
+	const struct metric *metric = metrics_next(core->metrics, &at);
 	while (metric && (!text_starts_with(metric->name, TEMPERATURE) ||
 				 strcmp(metric->name, TEMPERATURE "max") == 0)) {
-		metric = metrics_next(core->metrics, &cursor->first);
+		cursor->first = at;
+		metric = metrics_next(core->metrics, &at);
 	}
 	if (!metric) {
-		return false;
+		/* gathering the facts that plans need takes a turn of its own */
+		return cursor->choice++ == 0 &&
+		       facts_of(cursor, apps_find(core->apps, cursor->pattern));
 	}
-	struct zone zone = {.metric = metric->name, .celsius = metric->value};
+	const struct metric *active = metrics_find(core->metrics, "throttle/active");
+	struct zone zone = {.metric = metric->name,
+		.celsius = metric->value,
+		.throttled = active && active->value > 0};
 	find_trip(&zone, core);
-	/* what began a moment ago is read finely */
-	static const size_t steps_s[] = {15, 2, 1};
-	for (size_t i = 0; i < 3 && (i == 0 || zone.count < FORECAST_POINTS / steps_s[i] / 3);
-		i++) {
-		read_points(&zone, core->history, cursor->now_ns, steps_s[i]);
+	const uint64_t step_s = steps_s[cursor->second];
+	look_ahead(&zone, core->history, cursor->now_ns, step_s);
+	const double reach_s = 0.9 * (double)step_s * FORECAST_POINTS;
+	const struct forecast *forecast = &zone.forecast;
+	/* a coarse sensor that rises slowly is constant for minutes */
+	bool constant = forecast->state == FORECAST_STEADY && isnan(forecast->r_squared);
+	cursor->second = cursor->second == 0 && (constant || !(forecast->since_s <= reach_s));
+	if (cursor->second == 0) {
+		cursor->first = at;
+		zone_item(out, &zone);
 	}
-	zone_item(out, &zone);
 	return true;
 }
 
@@ -209,7 +238,10 @@ static void plan_item(struct json *out, const char *arrangement, const struct pl
 	json_number(out, "deadline_ms", isfinite(input->deadline_ms) ? input->deadline_ms : 0);
 	JSON_FIELDS(out, fields, execution);
 	json_unsigned(out, "frames", input->frames);
-	json_string_opt(out, "reason", known ? "" : "fewer than 30 frames with stages");
+	json_string_opt(out, "reason",
+		!known			 ? "fewer than 30 frames with stages"
+		: isnan(execution->miss) ? "the frame rate of the app is not known"
+					 : "");
 	json_close(out, '}');
 }
 
@@ -218,7 +250,6 @@ static double first_known(double a, double b)
 	return isnan(a) ? b : a;
 }
 
-/* Facts of a minute ago will do: rates, deadlines and what stages are hardly change. */
 static void put_plans(struct json *out, const struct list_cursor *cursor, const struct app *app)
 {
 	struct plan_execution sequential, pipelined;
@@ -226,9 +257,8 @@ static void put_plans(struct json *out, const struct list_cursor *cursor, const 
 		struct past_frames past;
 		float ms[PLAN_FRAMES * FACTS_STAGES];
 	} *work = mem_zalloc(sizeof(*work));
-	const struct facts *facts;
-	if (work && diagnoses_ask(cursor->core->diagnoses, app, cursor->now_ns,
-			    PLAN_SPAN_S * SECOND, &facts)) {
+	const struct facts *facts = facts_of(cursor, app);
+	if (work && facts) {
 		double own_ms = first_known(facts->target_ms, facts->frame_ms.now);
 		struct plan_input input = {.miss_percent = ALLOWED_MISSES,
 			.fps = first_known(cursor->number[0], 1000 / own_ms),
