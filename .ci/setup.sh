@@ -20,7 +20,7 @@ as_root() {
 
 # shellcheck disable=SC2034
 build_packages=(meson ninja-build pkg-config gcc libc6-dev python3
-	libsystemd-dev libuv1-dev libcjson-dev libmosquitto-dev libssl-dev libinih-dev libncurses-dev scdoc)
+	libpython3-dev libsystemd-dev libuv1-dev libcjson-dev libmosquitto-dev libssl-dev libinih-dev libncurses-dev scdoc)
 
 # Where an installed edgeprofd is: as Debian has it, and where the system's python3 looks for packages,
 # but for those below /usr/local. Sets $layout, options of meson.

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/collect/process/procfs.h"
 #include "daemon/core/alerts/actions.h"
@@ -46,17 +47,39 @@ static void parse_boot_id(const char *text, uint8_t ret[16])
 	}
 }
 
+/* The configured limit of the history, or a hundredth of the machine's memory, 16 MiB at most. */
+static size_t history_limit(const struct daemon *daemon)
+{
+	const size_t max = 16u << 20;
+	double total, available;
+	if (daemon->config->history_bytes > 0) {
+		return daemon->config->history_bytes;
+	}
+	if (proc_memory_read(&daemon->root, &total, &available) < 0 || !(total < 100.0 * max)) {
+		return max;
+	}
+	size_t size = (size_t)(total / 100) / HISTORY_STEP * HISTORY_STEP;
+	return size > HISTORY_MIN_POOL ? size : HISTORY_MIN_POOL;
+}
+
 /* Opens the live history in the run directory, or in memory when that fails; facts say why. */
 static int open_history(struct daemon *daemon)
 {
-	enum history_found found;
-	struct history_usage usage;
-	size_t size = daemon->config->history_bytes;
+	enum history_found found = HISTORY_FOUND_NOTHING;
+	const size_t size = history_limit(daemon);
 	struct runfile *file = &daemon->file[RUN_HISTORY];
 	int r = daemon_open_run_file(daemon, RUN_HISTORY, size);
 	if (r == -EBUSY) {
 		log_error("cannot start: another edgeprofd is running in %s", daemon->run_dir);
 		return -EADDRINUSE;
+	}
+	if (r == 0) {
+		const struct history_memory memory = {
+			file->data, file->size, daemon_reserve_history, daemon};
+		r = history_open(&memory, daemon->boot_id, &daemon->core.history, &found);
+		if (r < 0) {
+			daemon_lose_run_file(daemon, RUN_HISTORY, r);
+		}
 	}
 	if (r < 0) {
 		char why[96];
@@ -64,17 +87,20 @@ static int open_history(struct daemon *daemon)
 		snprintf(daemon->facts.history_reason, sizeof(daemon->facts.history_reason),
 			"its file: %s", why);
 		r = runfile_memory(size, file);
+		r = r < 0 ? r
+			  : history_create(file->data, file->size, daemon->boot_id,
+				    &daemon->core.history, &found);
 	}
-	if (r < 0) {
-		return r;
-	}
-	r = history_create(file->data, file->size, daemon->boot_id, &daemon->core.history, &found);
-	if (r == 0 && found == HISTORY_FOUND_OLD) {
-		log_info("restored the history recorded before the restart");
-		history_usage(daemon->core.history, &usage);
-		daemon_report_damage(daemon, RUN_HISTORY, usage.damaged);
-	}
+	daemon->recovering = r == 0 && found == HISTORY_FOUND_OLD;
 	return r;
+}
+
+void daemon_on_history(struct daemon *daemon)
+{
+	struct history_usage usage;
+	log_info("restored the history recorded before the restart");
+	history_usage(daemon->core.history, &usage);
+	daemon_report_damage(daemon, RUN_HISTORY, usage.damaged);
 }
 
 /* Opens the timeline in the run directory, or in memory when that fails. */
@@ -116,10 +142,14 @@ static int judge_alerts(struct daemon *daemon)
 		daemon->core.alerts, daemon->config->alert, daemon->config->alerts, now_ns);
 }
 
-static void on_alerts_loaded(void *ctx)
+void daemon_on_alerts(void *ctx)
 {
 	struct daemon *daemon = ctx;
 	daemon->alerts_reader = NULL;
+	daemon->alerts_loaded = daemon->recovering;
+	if (daemon->recovering) {
+		return; /* nobody would hear of what changes */
+	}
 	int r = judge_alerts(daemon);
 	if (r < 0) {
 		log_error("cannot set the alert rules: %s; no alerts are raised", strerror(-r));
@@ -135,7 +165,7 @@ static bool open_alerts(struct daemon *daemon)
 	restore_overrides(daemon); /* silences can be set while the medium is read */
 	return r < 0 || daemon->state_dir[0] == '\0' ||
 	       alerts_reader_open(daemon->loop, daemon->state_dir, daemon->file[RUN_ALERTS].data,
-		       daemon->file[RUN_HOLDS].data, daemon->boot_id, on_alerts_loaded, daemon,
+		       daemon->file[RUN_HOLDS].data, daemon->boot_id, daemon_on_alerts, daemon,
 		       &daemon->alerts_reader);
 }
 
@@ -232,6 +262,7 @@ int daemon_assemble(struct daemon *daemon)
 		.frame_window = daemon->config->frame_window,
 		.stage_memory = daemon->config->stage_bytes,
 		.events_memory = daemon->config->recorder_bytes,
+		.owner = geteuid(),
 	};
 	r = apps_create(core->metrics, stages, core->timeline, &options, &core->apps);
 	if (r == 0) {

@@ -27,7 +27,7 @@ enum { STATE_QUICK_MS = 50 };
 static void on_watchdog(uv_timer_t *timer)
 {
 	struct daemon *daemon = timer->data;
-	if (scheduler_healthy(daemon->scheduler, sysops()->now_ns())) {
+	if (!daemon->scheduler || scheduler_healthy(daemon->scheduler, sysops()->now_ns())) {
 		notify_state("WATCHDOG=1");
 	}
 }
@@ -96,18 +96,11 @@ static int open_sessions(struct daemon *daemon)
 		daemon->loop, &daemon->core, dir, &daemon->config->sessions, &daemon->sessions);
 }
 
-static int open_sockets(struct daemon *daemon)
+/* Who connects now is answered when the layers behind the sockets are open. */
+static int bind_sockets(struct daemon *daemon)
 {
-	const struct config *config = daemon->config;
 	int r = daemon_bind(daemon, "events", SOCK_SEQPACKET, &daemon->events_socket);
-	const struct ingest_options ingest = {
-		.fd = daemon->events_socket.fd,
-		.owner = daemon->events_socket.owner,
-		.sample_interval_ns = 1000000000u,
-		.max_connections = config->max_event_connections,
-		.max_mapping_bytes = config->max_mapping_bytes,
-	};
-	r = r < 0 ? r : ingest_open(daemon->loop, &daemon->core, &ingest, &daemon->ingest);
+	r = r == 0 && listen(daemon->events_socket.fd, SOMAXCONN) < 0 ? -errno : r;
 	if (r < 0) {
 		log_error("cannot listen on %s/events: %s", daemon->run_dir, strerror(-r));
 		return r;
@@ -115,6 +108,31 @@ static int open_sockets(struct daemon *daemon)
 	daemon->varlink_socket.fd = notify_listen_fd();
 	if (daemon->varlink_socket.fd < 0) {
 		r = daemon_bind(daemon, "io.edgeprof", SOCK_STREAM, &daemon->varlink_socket);
+		r = r == 0 && listen(daemon->varlink_socket.fd, SOMAXCONN) < 0 ? -errno : r;
+	}
+	if (r < 0) {
+		log_error("cannot listen on %s/io.edgeprof: %s", daemon->run_dir, strerror(-r));
+	} else if (daemon->config->statsd) {
+		/* A failure is logged by the layer, which tries again. */
+		(void)daemon_bind(daemon, "statsd", SOCK_DGRAM, &daemon->statsd_socket);
+	}
+	return r;
+}
+
+static int open_sockets(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	const struct ingest_options ingest = {
+		.fd = daemon->events_socket.fd,
+		.owner = daemon->events_socket.owner,
+		.sample_interval_ns = 1000000000u,
+		.max_connections = config->max_event_connections,
+		.max_mapping_bytes = config->max_mapping_bytes,
+	};
+	int r = ingest_open(daemon->loop, &daemon->core, &ingest, &daemon->ingest);
+	if (r < 0) {
+		log_error("cannot listen on %s/events: %s", daemon->run_dir, strerror(-r));
+		return r;
 	}
 	const struct api_options api = {
 		.listen_fd = daemon->varlink_socket.fd,
@@ -129,7 +147,7 @@ static int open_sockets(struct daemon *daemon)
 		.session = session,
 		.ctx = daemon,
 	};
-	r = r < 0 ? r : api_open(daemon->loop, &daemon->core, &api, &daemon->api);
+	r = api_open(daemon->loop, &daemon->core, &api, &daemon->api);
 	if (r < 0) {
 		log_error("cannot listen on %s/io.edgeprof: %s", daemon->run_dir, strerror(-r));
 	}
@@ -173,17 +191,28 @@ static void open_persist(struct daemon *daemon, const struct daemon_options *giv
 	}
 }
 
-static int open_layers(struct daemon *daemon, const struct daemon_options *given)
+static void open_watchdog(struct daemon *daemon)
+{
+	uint64_t period = notify_watchdog_ms();
+	if (period > 0) {
+		uv_timer_init(daemon->loop, &daemon->watchdog);
+		daemon->watchdog.data = daemon;
+		daemon->watchdog_open = true;
+		uv_timer_start(&daemon->watchdog, on_watchdog, period, period);
+	}
+}
+
+int daemon_open_layers(struct daemon *daemon)
 {
 	struct scheduler_options options = daemon_scheduling(daemon->config);
-	options.pdeath_exec = given->pdeath_exec;
+	options.pdeath_exec = daemon->options.pdeath_exec;
 	clock_watch_open(daemon->loop, &daemon->core, &daemon->wall, &daemon->clock);
 	daemon->clock_open = true;
 	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
 	daemon->loopwatch_open = true;
 	int r = journal_create(&daemon->core, &daemon->journal);
 	if (r == 0) {
-		open_persist(daemon, given);
+		open_persist(daemon, &daemon->options);
 	}
 	r = r < 0 ? r : reports_open(daemon->loop, &daemon->core, &daemon->reports);
 	r = r < 0 ? r : open_recorder(daemon);
@@ -199,17 +228,12 @@ static int open_layers(struct daemon *daemon, const struct daemon_options *given
 	daemon_open_statsd(daemon);
 	r = scheduler_open(daemon->loop, &daemon->core, &daemon->root, &daemon->real_root, &options,
 		&daemon->scheduler);
-	if (r < 0) {
-		return r;
+	if (r == 0) {
+		timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON,
+			TIMELINE_INFO, "edgeprofd", "started, version %s", EDGEPROF_VERSION);
+		daemon_report_ready(daemon);
 	}
-	uint64_t period = notify_watchdog_ms();
-	if (period > 0) {
-		uv_timer_init(daemon->loop, &daemon->watchdog);
-		daemon->watchdog.data = daemon;
-		daemon->watchdog_open = true;
-		uv_timer_start(&daemon->watchdog, on_watchdog, period, period);
-	}
-	return 0;
+	return r;
 }
 
 static int no_memory(void)
@@ -226,6 +250,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	}
 	*ret = daemon;
 	daemon->loop = loop;
+	daemon->options = *options;
 	daemon->root.fd = daemon->real_root.fd = -1;
 	daemon->varlink_socket.fd = daemon->events_socket.fd = daemon->statsd_socket.fd = -1;
 	if (options->config_path) {
@@ -257,17 +282,15 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 	r = daemon_assemble(daemon);
 	if (r == 0) {
 		daemon_watch_configured(daemon, daemon->config);
-		r = open_layers(daemon, options);
+		open_watchdog(daemon);
+		r = bind_sockets(daemon);
 	}
-	if (r < 0) {
-		log_error("cannot start: %s", strerror(-r));
-		daemon_stop(daemon);
-		return r == -EINVAL ? -EPROTO : r;
+	if (r == 0 && daemon->recovering) {
+		daemon_begin_recovery(daemon);
+		return 0;
 	}
-	timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
-		"edgeprofd", "started, version %s", EDGEPROF_VERSION);
-	daemon_report_ready(daemon);
-	return 0;
+	r = r < 0 ? r : daemon_open_layers(daemon);
+	return r < 0 ? daemon_give_up(daemon, r) : 0;
 }
 
 void daemon_stop(struct daemon *daemon)
@@ -281,6 +304,10 @@ void daemon_stop(struct daemon *daemon)
 		/* the last word of a boot that ended well */
 		timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON,
 			TIMELINE_INFO, "edgeprofd", TIMELINE_STOPPED);
+	}
+	if (daemon->recovery_open) {
+		daemon->recovery_open = false;
+		uv_close((uv_handle_t *)&daemon->recovery, NULL);
 	}
 	if (daemon->watchdog_open) {
 		uv_close((uv_handle_t *)&daemon->watchdog, NULL);

@@ -21,6 +21,9 @@ struct daemon_options {
  * 0; -EINVAL: configuration (exit 78); -EADDRINUSE: another daemon runs; other -errno, logged. */
 int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct daemon **ret);
 
+/* What ended the start after READY, when the history of an earlier process was read; 0: nothing. */
+int daemon_failure(const struct daemon *daemon);
+
 /* All or nothing: a wrong configuration is logged and the old one stays. 0 or -EINVAL with the
  * first error in text. */
 int daemon_reload(struct daemon *daemon, char *error, size_t size);

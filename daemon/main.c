@@ -197,6 +197,7 @@ static int run(const struct options *options)
 	}
 	uv_run(&loop, UV_RUN_DEFAULT);
 	hold_signals(SIG_BLOCK); /* asked to stop twice it still ends in good order */
+	r = r < 0 ? r : daemon_failure(daemon);
 	uv_walk(&loop, close_handle, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	daemon_destroy(daemon);

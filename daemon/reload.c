@@ -160,7 +160,9 @@ void daemon_open_statsd(struct daemon *daemon)
 	if (!config->statsd) {
 		return;
 	}
-	int r = daemon_bind(daemon, "statsd", SOCK_DGRAM, &daemon->statsd_socket);
+	int r = daemon->statsd_socket.fd >= 0
+			? 0
+			: daemon_bind(daemon, "statsd", SOCK_DGRAM, &daemon->statsd_socket);
 	const struct statsd_options options = {
 		.fd = daemon->statsd_socket.fd, .udp = config->statsd_udp};
 	r = r < 0 ? r : statsd_open(daemon->loop, &daemon->core, &options, &daemon->statsd);
@@ -205,6 +207,10 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 			snprintf(error, size, "the daemon is stopping");
 		}
 		return -ECANCELED;
+	}
+	if (daemon->recovering) {
+		daemon->reload_wanted = true;
+		return 0;
 	}
 	notify_state("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, sysops()->now_ns() / 1000);
 	int r = daemon_load_config(daemon->config_path, &config, error, size);

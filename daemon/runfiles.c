@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runfiles.c: opens each file of the run directory independently: when one cannot be used, the
  * others are unaffected, and the daemon continues in memory for that one. */
+#include <string.h>
+
 #include "daemon/util/log.h"
 #include "daemon/wiring.h"
 
@@ -8,7 +10,7 @@ static const struct {
 	const char *name, *lost; /* what is lost with the process without it */
 	bool sparse;		 /* pages are reserved as they are needed */
 } files[RUN_FILES] = {
-	[RUN_HISTORY] = {"history", "the history is", false},
+	[RUN_HISTORY] = {"history", "the history is", true},
 	[RUN_TIMELINE] = {"timeline", "marks and events are", false},
 	[RUN_ALERTS] = {"alerts", "what fires and since when is", false},
 	[RUN_HOLDS] = {"holds", "acknowledgements, silences and the log are", false},
@@ -26,20 +28,26 @@ static void log_degraded(const struct daemon *daemon, bool added)
 	}
 }
 
+void daemon_lose_run_file(struct daemon *daemon, enum run_file id, int error)
+{
+	char why[96];
+	runfile_why(daemon->run_dir, files[id].name, error, why, sizeof(why));
+	log_degraded(daemon, degraded_add(&daemon->degraded, files[id].name,
+				     "%s; until this is fixed and the daemon is restarted, "
+				     "%s only in memory",
+				     why, files[id].lost));
+	runfile_close(&daemon->file[id]);
+}
+
 int daemon_open_run_file(struct daemon *daemon, enum run_file id, size_t size)
 {
 	const char *name = files[id].name;
 	struct runfile *file = &daemon->file[id];
-	char why[96];
 	bool added = false;
 	int r = files[id].sparse ? runfile_open_sparse(daemon->run_dir, name, size, file)
 				 : runfile_open(daemon->run_dir, name, size, file);
 	if (r < 0) {
-		runfile_why(daemon->run_dir, name, r, why, sizeof(why));
-		added = degraded_add(&daemon->degraded, name,
-			"%s; until this is fixed and the daemon is restarted, "
-			"%s only in memory",
-			why, files[id].lost);
+		daemon_lose_run_file(daemon, id, r);
 	} else if (file->damaged) {
 		added = degraded_add(&daemon->degraded, name,
 			"its header or length was damaged or of another version: it was "
@@ -59,4 +67,22 @@ void daemon_report_damage(struct daemon *daemon, enum run_file id, size_t parts)
 			parts == 1 ? " was" : "s were");
 		log_degraded(daemon, added);
 	}
+}
+
+bool daemon_reserve_history(void *ctx, size_t offset, size_t length)
+{
+	struct daemon *daemon = ctx;
+	const char *name = files[RUN_HISTORY].name;
+	int r = runfile_reserve(&daemon->file[RUN_HISTORY], offset, length);
+	if (r < 0 && daemon->core.history) {
+		bool added = degraded_add(&daemon->degraded, name,
+			"it cannot grow beyond %zu KiB: %s; old values are dropped early",
+			offset >> 10, strerror(-r));
+		log_degraded(daemon, added);
+		daemon->history_refused = daemon->history_refused || added;
+	} else if (daemon->history_refused) {
+		degraded_drop(&daemon->degraded, name);
+		daemon->history_refused = false;
+	}
+	return r == 0;
 }

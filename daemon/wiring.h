@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wiring.h: declares the daemon's insides for the files that wire it: daemon.c (start and stop),
- * assemble.c (core), reload.c (what depends on the configuration), runfiles.c (files of the run
- * directory). */
+ * assemble.c (core), recover.c (the history that was found), reload.c (what depends on the
+ * configuration), runfiles.c (files of the run directory). */
 #pragma once
 
 #include <stdbool.h>
@@ -48,6 +48,7 @@ enum run_file {
 
 struct daemon {
 	uv_loop_t *loop;
+	struct daemon_options options;
 	char *config_path;
 	struct config *config;
 	struct root root, real_root;
@@ -86,8 +87,14 @@ struct daemon {
 	struct clock_watch clock;
 	struct loopwatch loopwatch;
 	uv_timer_t watchdog;
-	bool clock_open, loopwatch_open, watchdog_open;
-	bool mqtt_closing; /* by a reload: opened again when closed */
+	uv_idle_t recovery; /* of the history that an earlier process left: until it is read, only
+			     * the sockets are there */
+	bool clock_open, loopwatch_open, watchdog_open, recovery_open;
+	bool recovering;		   /* from the moment that there is something to read */
+	bool alerts_loaded, reload_wanted; /* while it was recovered: done afterwards */
+	int failure;			   /* of the start after READY; 0: none */
+	bool history_refused;		   /* it is degraded because its file cannot grow */
+	bool mqtt_closing;		   /* by a reload: opened again when closed */
 	bool stopping;
 };
 
@@ -95,6 +102,18 @@ struct daemon {
  * logged; what was made is in daemon->core either way. */
 int daemon_assemble(struct daemon *daemon);
 void daemon_disassemble(struct daemon *daemon);
+/* The history is complete: logs what was found in it. */
+void daemon_on_history(struct daemon *daemon);
+/* The state of alerts is read: starts the evaluation of rules. */
+void daemon_on_alerts(void *ctx);
+
+/* daemon.c: all that works on the assembled core, but for its sockets. 0 or -errno. */
+int daemon_open_layers(struct daemon *daemon);
+
+/* recover.c: reads the history that was found, while the loop runs; then opens the layers. */
+void daemon_begin_recovery(struct daemon *daemon);
+/* Logs what ends the start and stops. The error for the caller of daemon_open. */
+int daemon_give_up(struct daemon *daemon, int error);
 
 /* reload.c */
 int daemon_load_config(const char *path, struct config **ret, char *error, size_t size);
@@ -112,3 +131,8 @@ void daemon_report_ready(struct daemon *daemon);
 int daemon_open_run_file(struct daemon *daemon, enum run_file id, size_t size);
 /* Records that parts of the contents were discarded as damaged; 0 is fine. */
 void daemon_report_damage(struct daemon *daemon, enum run_file id, size_t parts);
+/* Closes one that cannot be used after all: it is recorded as one that could not be opened. */
+void daemon_lose_run_file(struct daemon *daemon, enum run_file id, int error);
+/* history_memory's reserve of RUN_HISTORY; ctx: the daemon. A refusal is recorded while it lasts.
+ */
+bool daemon_reserve_history(void *ctx, size_t offset, size_t length);

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 _Static_assert(sizeof(struct proto_open_stage) == 24, "open stage");
-_Static_assert(offsetof(struct proto_slot, tail) == 64, "the reader's cache line");
-_Static_assert(offsetof(struct proto_slot, open) == 128, "open stages");
+_Static_assert(offsetof(struct proto_slot, open[1]) == 64, "a stage's cache line");
+_Static_assert(offsetof(struct proto_slot, tail) == 448, "the reader's cache line");
 
 enum { SLOTS_MAX = 64 };
 
@@ -23,14 +23,13 @@ int proto_geometry(uint32_t size, struct proto_geometry *ret)
 	};
 	g.slots_offset = (uint32_t)PROTO_MAP_DECLARATIONS +
 			 PROTO_DECLARATIONS * (uint32_t)sizeof(struct proto_declaration);
-	uint32_t tables = g.slots_offset + g.slots * (uint32_t)sizeof(struct proto_slot);
-	uint32_t chunk_bytes = g.chunk_records * (uint32_t)sizeof(struct proto_record);
-	/* a chunk costs its records and 16 bytes of tables; 192 pads three tables to cache lines */
-	g.chunks = (size - tables - 192) / (chunk_bytes + 16);
-	g.owner_offset = tables;
-	g.next_offset = (g.owner_offset + 4 * g.chunks + 63) & ~63u;
-	g.base_offset = (g.next_offset + 4 * g.chunks + 63) & ~63u;
-	g.records_offset = (g.base_offset + 8 * g.chunks + 63) & ~63u;
+	g.chunks_offset = g.slots_offset + g.slots * (uint32_t)sizeof(struct proto_slot);
+	const uint32_t chunk_bytes = sizeof(struct proto_chunk) +
+				     g.chunk_records * (uint32_t)sizeof(struct proto_record);
+	/* 63: the records begin with a cache line */
+	g.chunks = (size - g.chunks_offset - 63) / chunk_bytes;
+	g.records_offset =
+		(g.chunks_offset + g.chunks * (uint32_t)sizeof(struct proto_chunk) + 63) & ~63u;
 	*ret = g;
 	return 0;
 }

@@ -7,9 +7,7 @@
  *     offset 0                   struct proto_map_header         (512 bytes)
  *     PROTO_MAP_DECLARATIONS     struct proto_declaration[128]   (128 bytes each)
  *     geometry.slots_offset      struct proto_slot[slots]        (512 bytes each, one per thread)
- *     geometry.owner_offset      uint32_t owner[chunks]     0 = free, slot + 1, or …_FREEING
- *     geometry.next_offset       uint32_t next[chunks]      chunk that follows in its slot
- *     geometry.base_offset       uint64_t base[chunks]      slot position of its first record
+ *     geometry.chunks_offset     struct proto_chunk[chunks]         (16 bytes each)
  *     geometry.records_offset    struct proto_record[chunks][chunk_records]
  *
  * Records. A slot's records are numbered from 0; `head` counts those published, and one release
@@ -17,12 +15,12 @@
  * sent that record. Position p lives in the slot's chunk whose base is p rounded down to a multiple
  * of chunk_records. A thread that needs a chunk takes a free one (owner 0 -> slot+1 by compare and
  * exchange, once in chunk_records events), sets its base, and links it after its last one
- * (next[last], or first_chunk when it has none) before it publishes a record in it. No free chunk:
+ * (its next, or first_chunk when there is none) before it publishes a record in it. No free chunk:
  * the newest event is refused and counted in `dropped`.
  *
  * The reader keeps its position privately and checkpoints it (tail, tail_chunk) in the slot. It
  * passes a chunk when tail has reached base + chunk_records *and* head is beyond it (only then is
- * next[] linked; the writer still has to write next[] of a chunk that was read to its end, so such
+ * next linked; the writer still has to write next of a chunk that was read to its end, so such
  * a chunk stays tail_chunk and owned): checkpoint first (tail, tail_chunk = next), then
  * owner = PROTO_CHUNK_FREEING, base = UINT64_MAX, owner = 0, each with release. A reader that
  * attaches again completes what a killed one left between these steps: it frees chunks with owner
@@ -52,9 +50,8 @@
 #define PROTO_NO_FRAME UINT64_MAX
 
 enum {
-	PROTO_MAP_MAJOR = 1, /* another major is refused */
-	PROTO_MAP_MINOR = 2,
-	PROTO_MAP_MINOR_ADVICE = 2, /* the first with advice; before: reserved, zero */
+	PROTO_MAP_MAJOR = 2, /* another major is refused */
+	PROTO_MAP_MINOR = 0,
 	PROTO_MAP_MIN_SIZE = 64 * 1024,
 	PROTO_MAP_DEFAULT_SIZE = 256 * 1024,
 	PROTO_MAP_MAX_SIZE = 1024 * 1024,
@@ -147,23 +144,30 @@ enum { PROTO_SLOT_CHECKED = 1 };
 
 enum proto_slot_state { PROTO_SLOT_FREE = 0, PROTO_SLOT_OWNED = 1, PROTO_SLOT_RELEASED = 2 };
 
+/* All that a stage writes here but its record is in the first cache line, unless it is nested. */
 struct proto_slot {
 	/* written by the owning thread */
 	uint64_t head;	       /* records published; release */
 	uint64_t dropped;      /* events refused: no free chunk */
 	uint64_t dropped_busy; /* events refused: raised by a signal handler inside an event; atomic
 				  add */
-	uint32_t state;	       /* enum proto_slot_state; taken by compare and exchange */
-	uint32_t tid;	       /* gettid() in the process's namespace */
-	uint32_t first_chunk;  /* PROTO_NO_CHUNK until the first record */
 	uint32_t depth; /* open stages; may exceed PROTO_OPEN_STAGES, the excess is not stored */
+	uint32_t state; /* enum proto_slot_state; taken by compare and exchange */
+	uint32_t tid;	/* gettid() in the process's namespace */
+	uint32_t first_chunk; /* PROTO_NO_CHUNK until the first record */
+	struct proto_open_stage open[PROTO_OPEN_STAGES];
 	uint32_t flags; /* PROTO_SLOT_* */
-	uint8_t reserved0[20];
 	/* written by the reader */
 	_Alignas(64) uint64_t tail;
 	uint32_t tail_chunk; /* chunk of position tail; PROTO_NO_CHUNK before the first record */
-	uint8_t reserved1[52];
-	_Alignas(64) struct proto_open_stage open[PROTO_OPEN_STAGES];
+};
+
+/* One line for four chunks: a thread that goes from one to the next meets few lines that the reader
+ * has written. */
+struct proto_chunk {
+	uint64_t base;	/* position in its slot of the first record; PROTO_NO_BASE */
+	uint32_t owner; /* 0 = free, slot + 1, or PROTO_CHUNK_FREEING */
+	uint32_t next;	/* the chunk that follows in its slot; PROTO_NO_CHUNK */
 };
 
 /* What the fields of a record hold, by kind; stage is always a declaration index.
@@ -260,15 +264,15 @@ struct proto_geometry {
 	uint32_t slots;
 	uint32_t chunks;
 	uint32_t chunk_records; /* power of two */
-	uint32_t slots_offset, owner_offset, next_offset, base_offset, records_offset;
+	uint32_t slots_offset, chunks_offset, records_offset;
 };
 
 #define PROTO_MAP_DECLARATIONS sizeof(struct proto_map_header)
 
 _Static_assert(sizeof(struct proto_map_header) == 512, "header");
-_Static_assert(offsetof(struct proto_map_header, advice) == 192, "where minor 2 has it");
 _Static_assert(sizeof(struct proto_declaration) == 128, "declaration");
 _Static_assert(sizeof(struct proto_slot) == 512, "slot");
+_Static_assert(sizeof(struct proto_chunk) == 16, "chunk");
 _Static_assert(sizeof(struct proto_record) == 32, "record");
 _Static_assert(sizeof(struct proto_hello) == 88, "hello");
 
@@ -286,23 +290,13 @@ static inline struct proto_slot *proto_map_slots(void *map, const struct proto_g
 	return (struct proto_slot *)((char *)map + g->slots_offset);
 }
 
-static inline uint32_t *proto_map_owner(void *map, const struct proto_geometry *g)
+static inline struct proto_chunk *proto_map_chunks(void *map, const struct proto_geometry *g)
 {
-	return (uint32_t *)((char *)map + g->owner_offset);
-}
-
-static inline uint32_t *proto_map_next(void *map, const struct proto_geometry *g)
-{
-	return (uint32_t *)((char *)map + g->next_offset);
-}
-
-static inline uint64_t *proto_map_base(void *map, const struct proto_geometry *g)
-{
-	return (uint64_t *)((char *)map + g->base_offset);
+	return (struct proto_chunk *)((char *)map + g->chunks_offset);
 }
 
 /* The chunk's first record; the caller has checked chunk < g->chunks. */
-static inline struct proto_record *proto_map_chunk(
+static inline struct proto_record *proto_map_records(
 	void *map, const struct proto_geometry *g, uint32_t chunk)
 {
 	return (struct proto_record *)((char *)map + g->records_offset) +

@@ -103,6 +103,9 @@ void attach_read_environment(void)
 	channel.print = is_set_to("EDGEPROF_PRINT", "1");
 	channel.disabled = is_set_to("EDGEPROF_DISABLE", "1");
 	process.context = !is_set_to("EDGEPROF_CONTEXT", "0");
+	clock_fn *clock =
+		is_set_to("EDGEPROF_CLOCK", "tsc") ? clock_counter(process.clock) : process.clock;
+	__atomic_store_n(&edgeprof_state_.clock, clock, __ATOMIC_RELAXED);
 	channel.paths = attach_paths("events", channel.path);
 }
 
@@ -243,6 +246,7 @@ void attach_check(uint64_t now_ns)
 	if (!channel.configured) {
 		configure(NULL);
 	}
+	clock_calibrate();
 	check_locked();
 	process_set_gate(now_ns + CHECK_NS);
 	channel_unlock();
@@ -254,18 +258,18 @@ int attach_init(const char *app)
 	if (!channel_lock()) {
 		return 0;
 	}
-	int error = 0;
+	uint64_t due = edgeprof_now() + CHECK_NS;
 	if (!channel.configured) {
-		uint64_t due = edgeprof_now() + CHECK_NS;
 		attach_read_environment();
 		configure(app);
-		error = check_locked();
-		__atomic_store_n(&process.due_ns, due, __ATOMIC_RELAXED);
-		if (error < 0) {
-			process_set_mode(PROCESS_OFF);
-		}
-		process_set_gate(due);
 	}
+	clock_calibrate();
+	int error = check_locked();
+	__atomic_store_n(&process.due_ns, due, __ATOMIC_RELAXED);
+	if (error < 0) {
+		process_set_mode(PROCESS_OFF);
+	}
+	process_set_gate(due);
 	channel_unlock();
 	return error;
 }

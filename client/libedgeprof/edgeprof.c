@@ -65,23 +65,24 @@ static inline bool event_wanted(struct thread *t)
 	return true;
 }
 
-/* start_ns 0: now. */
-static void emit(int name, enum proto_kind kind, uint32_t cpu_us, uint64_t start_ns, uint64_t value,
-	uint64_t frame)
+bool edgeprof_write_(
+	int name, uint32_t kind, uint32_t cpu_us, uint64_t start_ns, uint64_t value, uint64_t frame)
 {
 	struct thread *t = &thread_self;
+	bool written = false;
 	if (!event_wanted(t)) {
-		return;
+		return false;
 	}
 	thread_lock(t);
 	uint64_t now_ns = clock_ns();
-	if (!is_declared((uint32_t)name)) {
+	if (!is_declared((uint32_t)name) && (uint8_t)kind != PROTO_KIND_FRAME) {
 		thread_count_lost();
 	} else {
-		record_write(t, now_ns,
+		written = record_write(t, now_ns,
 			(struct proto_record){
 				.stage = (uint16_t)name,
 				.kind = (uint8_t)kind,
+				.flags = (uint8_t)(kind >> 8),
 				.cpu_us = cpu_us,
 				.start_ns = start_ns ? start_ns : now_ns,
 				.value = value,
@@ -89,6 +90,13 @@ static void emit(int name, enum proto_kind kind, uint32_t cpu_us, uint64_t start
 			});
 	}
 	thread_unlock(t);
+	return written;
+}
+
+static void emit(int name, enum proto_kind kind, uint32_t cpu_us, uint64_t start_ns, uint64_t value,
+	uint64_t frame)
+{
+	edgeprof_write_(name, kind, cpu_us, start_ns, value, frame);
 }
 
 /* start_ns 0: a tick. */
@@ -260,7 +268,7 @@ void edgeprof_mark_with(const char *label, const struct edgeprof_value *values, 
 	if (!event_wanted(t)) {
 		return;
 	}
-	int index = names_declare_label(label);
+	int index = edgeprof_label_(label);
 	for (size_t i = 0; i < count; i++) {
 		edgeprof_stage(values[i].name);
 	}

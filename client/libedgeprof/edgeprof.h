@@ -26,8 +26,9 @@
  *
  * EDGEPROF_RUNTIME_DIR names the daemon's run directory; else /run/edgeprofd, then
  * $XDG_RUNTIME_DIR/edgeprofd. EDGEPROF_DISABLE=1 switches everything off. EDGEPROF_CONTEXT=0: no
- * system call at the end of a frame. EDGEPROF_MAPPING_SIZE is the shared memory in bytes (65536 to
- * 1048576 in powers of two; 262144). All are read once.
+ * system call at the end of a frame. EDGEPROF_CLOCK=tsc: times from the processor's counter.
+ * EDGEPROF_MAPPING_SIZE is the shared memory in bytes (65536 to 1048576 in powers of two; 262144).
+ * All are read once.
  */
 #pragma once
 
@@ -55,7 +56,7 @@ typedef struct edgeprof_token {
 
 /* Names this program and tries to reach a daemon. app: 1-48 bytes of [A-Za-z0-9_.-], other bytes
  * become '_'; NULL = the program's file name. Optional (the first event does it with NULL), and
- * only the first call counts. Returns 0, also when no daemon is there; -ENOMEM is the only failure,
+ * only the first name counts. Returns 0, also when no daemon is there; -ENOMEM is the only failure,
  * and then every other call does nothing. */
 int edgeprof_init(const char *app);
 
@@ -217,6 +218,16 @@ extern uint32_t edgeprof_state_[16];
 edgeprof_token edgeprof_begin_(int stage);
 void edgeprof_end_(edgeprof_token token);
 void edgeprof_idle_(void);
+/* The same, for recorders in other languages. One record as proto/mapping.h has it: kind | flags <<
+ * 8, start_ns 0 = now. False: it was counted where it belongs. */
+bool edgeprof_write_(int name, uint32_t kind, uint32_t cpu_us, uint64_t start_ns, uint64_t value,
+	uint64_t frame);
+/* From now on `depth` of this thread's open stages are open (at most as many as were), and one more
+ * that began at start_ns, unless stage is -1 or 16 are. False: nobody listens, or no slot is free.
+ */
+bool edgeprof_open_(uint32_t depth, int stage, uint64_t start_ns, uint64_t frame);
+/* edgeprof_stage for the text of a mark, which people read: kept as it is, as far as it fits. */
+int edgeprof_label_(const char *label);
 
 #if defined(__GNUC__) || defined(__clang__)
 #pragma GCC visibility pop

@@ -58,8 +58,10 @@ static void mapping_fill(void *map, const struct proto_geometry *g)
 		slots[i].first_chunk = PROTO_NO_CHUNK;
 		slots[i].tail_chunk = PROTO_NO_CHUNK;
 	}
-	memset(proto_map_next(map, g), 0xff, g->chunks * sizeof(uint32_t));
-	memset(proto_map_base(map, g), 0xff, g->chunks * sizeof(uint64_t));
+	struct proto_chunk *chunks = proto_map_chunks(map, g);
+	for (uint32_t i = 0; i < g->chunks; i++) {
+		chunks[i] = (struct proto_chunk){.base = PROTO_NO_BASE, .next = PROTO_NO_CHUNK};
+	}
 }
 
 /* A memfd that is never run, which some systems insist on; older ones don't know the flag. */

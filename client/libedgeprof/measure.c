@@ -98,8 +98,7 @@ void edgeprof_stage_options(int stage, unsigned options)
 	}
 	options &= EDGEPROF_CPU_TIME | EDGEPROF_PROCESS_CPU | EDGEPROF_RSS;
 	__atomic_store_n(&options_of[stage], (uint8_t)options, __ATOMIC_RELAXED);
-	__atomic_store_n(
-		&stage_state[stage], options ? STAGE_MEASURED : STAGE_PLAIN, __ATOMIC_RELAXED);
+	process_set_stage((uint32_t)stage, options ? STAGE_MEASURED : STAGE_PLAIN);
 }
 
 static uint64_t cpu_clock(clockid_t clock)

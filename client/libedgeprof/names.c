@@ -87,7 +87,7 @@ static int add(
 		proto_map_declarations(header)[index] = *d;
 		__atomic_store_n(&header->declarations, index + 1, __ATOMIC_RELEASE);
 	}
-	__atomic_store_n(&stage_state[index], STAGE_PLAIN, __ATOMIC_RELAXED);
+	process_set_stage(index, STAGE_PLAIN);
 	__atomic_store_n(&process.declared, index + 1, __ATOMIC_RELEASE);
 	return (int)index;
 }
@@ -143,7 +143,7 @@ int edgeprof_stage_declare(
 	return names_declare(both, category, unit, deadline_ns);
 }
 
-int names_declare_label(const char *label)
+int edgeprof_label_(const char *label)
 {
 	if (!label || proto_name_valid(label)) {
 		return edgeprof_stage(label);

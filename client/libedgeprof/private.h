@@ -11,8 +11,13 @@
 #include <time.h>
 
 #define EDGEPROF_NO_INLINE
+#define edgeprof_state_ edgeprof_state_words_ /* the library has a type for it: struct hot */
 #include "client/libedgeprof/edgeprof.h"
+#undef edgeprof_state_
 #include "proto/mapping.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /*
  * What the threads of one process share: the mapping, the gate that sends an event to the slow
@@ -26,18 +31,31 @@ enum process_mode {
 	PROCESS_OFF,	/* EDGEPROF_DISABLE, edgeprof_shutdown */
 };
 
+typedef int clock_fn(clockid_t clock, struct timespec *ret);
+
+/* edgeprof_state_ as the library sees it: all that a stage reads of the process, in the one cache
+ * line of which the program has just read the first word. Written about once a second. */
+struct hot {
+	uint32_t state;	    /* STATE_* */
+	uint32_t all_plain; /* stages below this number are plain; only falls once one is not */
+	uint64_t gate_ns;   /* events at or after it take the slow path; 0 = all do */
+	uint32_t plain[PROTO_DECLARATIONS / 32]; /* a bit for each stage without options */
+	clock_fn *clock; /* clock_gettime, or what does the same with less */
+	uint8_t reserved1[64 - 32 - sizeof(clock_fn *)];
+};
+_Static_assert(sizeof(struct hot) == 64, "as edgeprof.h declares it");
+extern struct hot edgeprof_state_ __attribute__((visibility("default")));
+
 struct thread;
 
 struct process {
-	/* one cache line that every event reads: written about once a second */
-	_Alignas(64) uint64_t gate_ns; /* events at or after it take the slow path; 0 = all do */
-	uint32_t mode;		       /* enum process_mode */
-	uint32_t declared;	       /* names published in the table */
-	bool print;		       /* EDGEPROF_PRINT */
-	bool context;		       /* EDGEPROF_CONTEXT is not 0 */
-	/* the rest is for slow paths */
-	_Alignas(64) uint64_t due_ns; /* next look for the daemon; taken by compare and exchange */
-	void *map; /* NULL until the first successful connect; set with release */
+	uint64_t due_ns;   /* next look for the daemon; taken by compare and exchange */
+	uint32_t mode;	   /* enum process_mode */
+	uint32_t declared; /* names published in the table */
+	bool print;	   /* EDGEPROF_PRINT */
+	bool context;	   /* EDGEPROF_CONTEXT is not 0 */
+	clock_fn *clock;   /* the kernel's */
+	void *map;	   /* NULL until the first successful connect; set with release */
 	struct proto_geometry geometry;
 	uint64_t idle_ended;	/* events without a daemon of threads that ended; atomic */
 	pthread_mutex_t lock;	/* table of names and list of threads; a holder's thread is busy */
@@ -48,22 +66,35 @@ struct process {
 
 extern struct process process;
 
-/* What begin has to know of a stage, in one byte. */
 enum stage_state { STAGE_UNDECLARED = 0, STAGE_PLAIN, STAGE_MEASURED /* has options */ };
 extern uint8_t stage_state[PROTO_DECLARATIONS];
+
+/* Those that are plain have a bit in struct hot as well. From any thread. */
+void process_set_stage(uint32_t stage, enum stage_state state);
+
+static inline bool is_plain(uint32_t stage)
+{
+	if (LIKELY(stage < __atomic_load_n(&edgeprof_state_.all_plain, __ATOMIC_RELAXED))) {
+		return true;
+	}
+	return stage < PROTO_DECLARATIONS &&
+	       (__atomic_load_n(&edgeprof_state_.plain[stage / 32], __ATOMIC_RELAXED) >>
+			       stage % 32 &
+		       1);
+}
 
 static inline bool is_declared(uint32_t stage)
 {
 	return stage < PROTO_DECLARATIONS &&
-	       __atomic_load_n(&stage_state[stage], __ATOMIC_RELAXED) != STAGE_UNDECLARED;
+	       __atomic_load_n(&stage_state[stage], __ATOMIC_ACQUIRE) != STAGE_UNDECLARED;
 }
 
-/* Values of edgeprof_state_[0]. */
+/* Values of edgeprof_state_.state. */
 enum { STATE_RECORD = 0, STATE_IDLE = 1, STATE_OFF = 2 };
 
 static inline uint32_t process_state(void)
 {
-	return __atomic_load_n(&edgeprof_state_[0], __ATOMIC_RELAXED);
+	return __atomic_load_n(&edgeprof_state_.state, __ATOMIC_RELAXED);
 }
 
 static inline enum process_mode process_mode(void)
@@ -91,13 +122,15 @@ struct thread {
 	/* one cache line: all that an event touches */
 	_Alignas(64) struct proto_slot *slot; /* NULL: none */
 	struct cursor at;
-	uint64_t frame;	     /* that the next events carry */
-	uint64_t idle;	     /* events without a daemon */
-	uint64_t idle_limit; /* at this many, look for one */
-	uint32_t depth;	     /* open stages that the slot holds */
-	uint32_t busy;	     /* inside the library; a signal handler looks */
-	/* seldom */
-	_Alignas(64) uint64_t frame_start_ns; /* 0: no open frame; 1: begun without a daemon */
+	uint64_t frame;	    /* that the next events carry */
+	int64_t second;	    /* the clock's at the last stage, ... */
+	uint64_t second_ns; /* ... and in ns; under thread_lock */
+	uint32_t depth;	    /* open stages that the slot holds; THREAD_NO_SLOT */
+	uint32_t busy;	    /* inside the library; a signal handler looks */
+	/* an event without a daemon touches this line alone, others seldom */
+	_Alignas(64) uint64_t idle; /* events without a daemon */
+	uint64_t idle_limit;	    /* at this many, look for one */
+	uint64_t frame_start_ns;    /* 0: no open frame; 1: begun without a daemon */
 	uint64_t idle_checked_ns;
 	struct thread *list_next, **list_prev; /* of process.threads; list_prev NULL: not in it */
 	uint32_t idle_step;
@@ -110,13 +143,13 @@ struct thread {
 	bool ended;	    /* the destructor ran: never take a slot again */
 };
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
 /* initial-exec: one load to find it, and no allocation behind our back in a dlopen()ed library. */
 extern __thread struct thread thread_self __attribute__((tls_model("initial-exec")));
 
-enum { THREAD_SLOTS = 64 }; /* of the largest mapping */
+enum {
+	THREAD_SLOTS = 64,			/* of the largest mapping */
+	THREAD_NO_SLOT = PROTO_OPEN_STAGES + 1, /* a depth at which a stage takes the slow path */
+};
 
 /* Records published in the slot: one word less to keep than a counter. */
 static inline uint64_t thread_position(const struct thread *t)
@@ -183,9 +216,23 @@ static inline uint64_t timespec_ns(const struct timespec *ts)
 static inline uint64_t clock_ns(void)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	__atomic_load_n(&edgeprof_state_.clock, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, &ts);
 	return timespec_ns(&ts);
 }
+
+/* The kernel's code for clock_gettime that libc would call, or clock_gettime itself. When the
+ * library is loaded. */
+clock_fn *clock_find(void);
+
+/* EDGEPROF_CLOCK=tsc: the processor's counter, or what is given where that is not to be trusted.
+ * Opens a file. */
+clock_fn *clock_counter(clock_fn *kernel);
+
+/* Once a second and at the start, if the counter is in use. Under the channel's lock. */
+void clock_calibrate(void);
+
+/* In a forked child: the parent may have been in the middle of it. */
+void clock_forget(void);
 
 static inline uint64_t double_bits(double value)
 {
@@ -198,7 +245,7 @@ static inline uint64_t double_bits(double value)
 static inline bool is_ready(const struct thread *t, uint64_t now_ns)
 {
 	return t->at.next != t->at.end &&
-	       now_ns < __atomic_load_n(&process.gate_ns, __ATOMIC_RELAXED);
+	       now_ns < __atomic_load_n(&edgeprof_state_.gate_ns, __ATOMIC_RELAXED);
 }
 
 /* Under thread_lock, with room. The reader sees the record once it sees head. */
@@ -242,9 +289,6 @@ void descriptor_close(struct descriptor *d);
  * process.map. Returns the descriptor (the caller's), -EAGAIN when the table of names is being
  * written just now, -ENOMEM. */
 int mapping_create(uint32_t size);
-
-/* edgeprof_stage for the text of a mark, which people read: kept as it is, as far as it fits. */
-int names_declare_label(const char *label);
 
 /* Writes the whole table into a new mapping. Under process.lock. */
 void names_copy(void *map);

@@ -8,16 +8,35 @@
 #include <string.h>
 #include <sys/mman.h>
 
-_Alignas(64) uint32_t edgeprof_state_[16];
-_Alignas(64) uint8_t stage_state[PROTO_DECLARATIONS];
-struct process process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+_Alignas(64) struct hot edgeprof_state_ = {.clock = clock_gettime};
+uint8_t stage_state[PROTO_DECLARATIONS];
+struct process process = {.clock = clock_gettime, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 void process_set_gate(uint64_t due_ns)
 {
-	__atomic_store_n(&process.gate_ns, process.print ? 0 : due_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&edgeprof_state_.gate_ns, process.print ? 0 : due_ns, __ATOMIC_RELAXED);
 	if (process_mode() == PROCESS_OFF) {
-		__atomic_store_n(&process.gate_ns, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&edgeprof_state_.gate_ns, 0, __ATOMIC_RELAXED);
 	}
+}
+
+void process_set_stage(uint32_t stage, enum stage_state state)
+{
+	uint32_t *plain = &edgeprof_state_.plain[stage / 32], bit = UINT32_C(1) << stage % 32;
+	uint32_t *all_plain = &edgeprof_state_.all_plain, all = stage;
+	if (state == STAGE_PLAIN) {
+		/* a new one, unless an earlier one is not plain; before it can get options */
+		__atomic_compare_exchange_n(
+			all_plain, &all, stage + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		__atomic_fetch_or(plain, bit, __ATOMIC_RELAXED);
+	} else {
+		__atomic_fetch_and(plain, ~bit, __ATOMIC_RELAXED);
+		all = __atomic_load_n(all_plain, __ATOMIC_RELAXED);
+		while (all > stage && !__atomic_compare_exchange_n(all_plain, &all, stage, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		}
+	}
+	__atomic_store_n(&stage_state[stage], state, __ATOMIC_RELEASE);
 }
 
 void process_set_mode(enum process_mode mode)
@@ -26,7 +45,7 @@ void process_set_mode(enum process_mode mode)
 			 : mode == PROCESS_IDLE && !process.print ? STATE_IDLE
 								  : STATE_RECORD;
 	__atomic_store_n(&process.mode, mode, __ATOMIC_RELEASE);
-	__atomic_store_n(&edgeprof_state_[0], state, __ATOMIC_RELAXED);
+	__atomic_store_n(&edgeprof_state_.state, state, __ATOMIC_RELAXED);
 }
 
 /* fork: the lock is taken around it, so that the child gets a table and a list that are whole. A
@@ -87,6 +106,7 @@ static void fork_child(void)
 	}
 	process_set_gate(0);
 	attach_forget();
+	clock_forget();
 	thread_forget_slots();
 	if (!t->forking) {
 		return;
@@ -107,6 +127,7 @@ static void fork_child(void)
 
 __attribute__((constructor)) static void process_begin(void)
 {
+	process.clock = clock_find();
 	attach_read_environment();
 	process.broken = pthread_key_create(&process.key, thread_end) != 0 ||
 			 pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;

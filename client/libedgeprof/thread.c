@@ -22,7 +22,7 @@ enum {
 	KEYS_IN_THREAD = 32,
 };
 
-__thread struct thread thread_self = {.frame = EDGEPROF_NO_FRAME};
+__thread struct thread thread_self = {.frame = EDGEPROF_NO_FRAME, .depth = THREAD_NO_SLOT};
 
 /* What a slot's next owner continues with. Private: the mapping's copy is the reader's to see. */
 static struct {
@@ -43,7 +43,7 @@ void thread_forget(struct thread *t)
 {
 	t->slot = NULL;
 	t->at = (struct cursor){NULL, NULL, 0};
-	t->depth = 0;
+	t->depth = THREAD_NO_SLOT;
 	t->slotless = 0;
 	t->idle_limit = t->idle;
 	t->idle_step = 0;
@@ -127,7 +127,7 @@ void thread_end(void *arg)
 /* In a chunk whose first record is at that position of its slot. */
 static struct cursor cursor_in(uint32_t chunk, uint64_t base, uint64_t used)
 {
-	struct proto_record *first = proto_map_chunk(process.map, &process.geometry, chunk);
+	struct proto_record *first = proto_map_records(process.map, &process.geometry, chunk);
 	return (struct cursor){first + used, first + process.geometry.chunk_records,
 		(uint64_t)(uintptr_t)first - base * sizeof(*first)};
 }
@@ -177,7 +177,7 @@ static void slots_reclaim(void)
 		}
 		uint32_t chunk = slot_state[i].chunk;
 		if (chunk != PROTO_NO_CHUNK) {
-			uint64_t base = proto_map_base(process.map, g)[chunk];
+			uint64_t base = proto_map_chunks(process.map, g)[chunk].base;
 			uint64_t used = __atomic_load_n(&slots[i].head, __ATOMIC_ACQUIRE) - base;
 			used = used < g->chunk_records ? used : g->chunk_records;
 			slot_state[i].at = cursor_in(chunk, base, used);
@@ -209,7 +209,7 @@ static bool slot_find(struct thread *t)
 }
 
 /* Where a slot begins to look: spread by the golden ratio, so that threads keep to chunks of their
- * own, whose lines (records, owner, base, next) then stay with one core. Looking behind the last
+ * own, whose lines (records, struct proto_chunk) then stay with one core. Looking behind the last
  * chunk instead, four threads paid 1.4 x two clock reads a stage, this way 1.2 to 1.3 x. */
 static uint32_t chunk_home(uint32_t slot)
 {
@@ -221,18 +221,18 @@ static uint32_t chunk_home(uint32_t slot)
 static uint32_t chunk_find(struct thread *t)
 {
 	const struct proto_geometry *g = &process.geometry;
-	uint32_t *owner = proto_map_owner(process.map, g);
+	struct proto_chunk *chunks = proto_map_chunks(process.map, g);
 	uint32_t chunk = chunk_home(t->index);
 	uint32_t taken = PROTO_NO_CHUNK, owned = 0;
 	t->uncounted += g->chunk_records;
 	bool count = t->uncounted >= g->chunks * g->chunk_records / 16;
 	for (uint32_t i = 0; i < g->chunks && (count || taken == PROTO_NO_CHUNK); i++) {
 		uint32_t free = 0;
-		if (__atomic_load_n(&owner[chunk], __ATOMIC_RELAXED) != 0) {
+		if (__atomic_load_n(&chunks[chunk].owner, __ATOMIC_RELAXED) != 0) {
 			owned++;
 		} else if (taken == PROTO_NO_CHUNK &&
-			   __atomic_compare_exchange_n(&owner[chunk], &free, t->index + 1, false,
-				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			   __atomic_compare_exchange_n(&chunks[chunk].owner, &free, t->index + 1,
+				   false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
 			taken = chunk;
 		}
 		chunk = chunk + 1 < g->chunks ? chunk + 1 : 0;
@@ -253,12 +253,13 @@ static bool chunk_take(struct thread *t)
 	if (taken == PROTO_NO_CHUNK) {
 		return false;
 	}
-	proto_map_next(process.map, g)[taken] = PROTO_NO_CHUNK;
-	__atomic_store_n(&proto_map_base(process.map, g)[taken], position, __ATOMIC_RELEASE);
+	struct proto_chunk *chunks = proto_map_chunks(process.map, g);
+	chunks[taken].next = PROTO_NO_CHUNK;
+	__atomic_store_n(&chunks[taken].base, position, __ATOMIC_RELEASE);
 	if (last == PROTO_NO_CHUNK) {
 		__atomic_store_n(&t->slot->first_chunk, taken, __ATOMIC_RELEASE);
 	} else {
-		__atomic_store_n(&proto_map_next(process.map, g)[last], taken, __ATOMIC_RELEASE);
+		__atomic_store_n(&chunks[last].next, taken, __ATOMIC_RELEASE);
 	}
 	slot_state[t->index].chunk = taken;
 	t->at = cursor_in(taken, position, 0);

@@ -47,7 +47,6 @@ void config_defaults(struct config *config)
 			.total_size = 8u << 20,
 			.keep = 12,
 			.triggers = RECORDER_ALERTS | RECORDER_MISSES | RECORDER_HANGS},
-		.history_bytes = 16u << 20,
 		.history_persist_bytes = 32u << 20,
 		.history_daily_bytes = ARCHIVE_DAY_LIMIT,
 		.statsd = true,

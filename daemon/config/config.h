@@ -44,7 +44,7 @@ struct config {
 	/* [stage APP/STAGE], [frame APP] */
 	struct app_settings apps;
 	/* [history] */
-	uint64_t history_bytes;
+	uint64_t history_bytes; /* 0: by the memory of the machine */
 	bool history_persist;
 	char history_path[160]; /* of the state directory; "" = the usual one */
 	uint64_t history_persist_bytes;

@@ -223,7 +223,7 @@ static const struct config_key sessions_keys[] = {
 
 static const struct config_key history_keys[] = {
 	{"memory", CONFIG_SIZE, AT(history_bytes), .min = HISTORY_MIN_POOL, .max = 1u << 30,
-		.restart = true},
+		.automatic = true, .restart = true},
 	{"persist", CONFIG_BOOL, AT(history_persist), .restart = true},
 	{"path", CONFIG_TEXT, TEXT_AT(history_path), .valid = is_absolute_path,
 		.expected = "an absolute path", .restart = true},

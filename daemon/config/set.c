@@ -111,6 +111,10 @@ static int read_value(const struct config_key *key, void *instance, const char *
 		r = parse_duration_ns(value, &number);
 		break;
 	case CONFIG_SIZE:
+		if (key->automatic && strcmp(value, "auto") == 0) {
+			memset(field, 0, sizeof(number));
+			return 0;
+		}
 		r = parse_size(value, &number);
 		break;
 	case CONFIG_COUNT:

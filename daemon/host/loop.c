@@ -107,7 +107,7 @@ static void after_iteration(uv_check_t *check)
 	uint64_t busy_us = turn > idle ? (turn - idle) / 1000 : 0;
 	watch->turn_ns = now_ns;
 	watch->idle_ns = idle_ns;
-	if (watch->counters->wakeups++ == 0) {
+	if (watch->counters->iterations++ == 0) {
 		return; /* the start: nobody waits for an answer yet */
 	}
 	uint32_t busy = busy_us < UINT32_MAX ? (uint32_t)busy_us : UINT32_MAX;

@@ -16,7 +16,7 @@ struct loopwatch {
 	uint64_t turn_ns, idle_ns; /* end of the last iteration; idle time until then */
 };
 
-/* Counts wakeups, adds to counters->load and keeps counters->loop_lag_max_us, the longest run of
+/* Counts iterations, adds to counters->load and keeps counters->loop_lag_max_us, the longest run of
  * callbacks in one iteration (whoever samples it sets it to 0). Does not keep the loop alive. Call
  * before the loop runs. */
 void loopwatch_open(uv_loop_t *loop, struct counters *counters, struct loopwatch *watch);

@@ -54,6 +54,9 @@ static void end_left_behind(struct ingest *ingest, const struct peer *peer, uint
 	}
 }
 
+/* A trusted user, the owner, may fill the 16 MiB with the 64 mappings of 256 KiB of 64 apps; what
+ * the limit keeps free for others, of this and of connections and apps, is on top of it. Any other
+ * user may hold half of what is free, and so leaves the same to the next one. */
 static bool mapping_fits(const struct ingest *ingest, const struct account *account, uint32_t size)
 {
 	return accounts_fits(ingest->options.max_mapping_bytes, account->mapping_bytes,
@@ -70,7 +73,7 @@ static bool app_fits(const struct ingest *ingest, uid_t uid, const char *name)
 	if (app && app->processes > 0) {
 		return true;
 	}
-	return accounts_fits(APPS_MAX, apps_running(apps, &uid), apps_running(apps, NULL), 1,
+	return accounts_fits(APPS_OWN_MAX, apps_running(apps, &uid), apps_running(apps, NULL), 1,
 		ingest_trusts(ingest, uid));
 }
 

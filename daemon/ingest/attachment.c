@@ -32,17 +32,11 @@ static void sink_declare(void *ctx, uint32_t index, const struct proto_declarati
 	apps_declare(attachment->ingest->core->apps, attachment->process, index, copy);
 }
 
-static bool sink_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static size_t sink_records(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
 {
 	struct attachment *attachment = ctx;
-	struct app_process *process = attachment->process;
-	struct apps *apps = attachment->ingest->core->apps;
-	if (__builtin_expect(copy->stage < PROTO_DECLARATIONS && !process->met[copy->stage], 0) &&
-		!apps_meet(apps, process, copy->stage)) {
-		return false;
-	}
-	apps_record(apps, process, slot, copy, attachment->now_ns);
-	return true;
+	return apps_records(attachment->ingest->core->apps, attachment->process, slot, copies, n,
+		attachment->now_ns);
 }
 
 static void note_open_stages(struct attachment *attachment)
@@ -82,7 +76,7 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 
 size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names)
 {
-	const struct ring_sink sink = {sink_declare, sink_record, attachment};
+	const struct ring_sink sink = {sink_declare, sink_records, attachment};
 	struct apps *apps = attachment->ingest->core->apps;
 	uint64_t invalid = attachment->process->accounting.invalid;
 	attachment->now_ns = now_ns;
@@ -114,9 +108,6 @@ void attachment_sample(struct attachment *attachment, uint64_t now_ns)
 static void write_advice(const struct attachment *attachment, uint64_t word, uint64_t now_ns)
 {
 	struct proto_map_header *header = attachment->map;
-	if (__atomic_load_n(&header->minor, __ATOMIC_RELAXED) < PROTO_MAP_MINOR_ADVICE) {
-		return; /* for a library of an earlier minor version the bytes are something else */
-	}
 	__atomic_store_n(&header->advice, word, __ATOMIC_RELAXED);
 	__atomic_store_n(&header->advice_ns, now_ns, __ATOMIC_RELEASE);
 }

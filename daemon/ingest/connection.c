@@ -10,9 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/core/status/counters.h"
 #include "daemon/util/deferred_close.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
+
+enum { HELLOS_PER_ITERATION = 4 /* 0.1 ms each: mapping, files of /proc, first records */ };
 
 static const char TOO_MANY[] = "too many descriptors sent by this user are waiting to be closed";
 
@@ -45,9 +48,19 @@ void ingest_disconnect(struct connection *connection)
 	}
 }
 
+/* What an iteration leaves stays readable, and the next ones go on with those that waited. */
+static bool may_read_hello(struct ingest *ingest)
+{
+	iteration_update(&ingest->hellos, ingest->core->counters->iterations, uv_now(ingest->loop));
+	return ingest->hellos.used++ < HELLOS_PER_ITERATION;
+}
+
 static void read_hello(struct connection *connection)
 {
 	struct ingest *ingest = connection->ingest;
+	if (!may_read_hello(ingest)) {
+		return;
+	}
 	struct proto_hello hello;
 	const char *reason = NULL;
 	int memfd;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest.c: runs the timers of ingest: the drain timer while processes are attached, and the sample
- * timer that turns statistics into metrics. Work is bounded in each iteration of the loop and
- * shared fairly between users. Everything happens on the loop's thread.
+ * ingest.c: opens and closes ingest and runs its drain timer while processes are attached; the
+ * sample timer is in sample.c. Work is bounded in each iteration of the loop and shared fairly
+ * between users. Everything happens on the loop's thread.
  */
 #include "daemon/ingest/ingest.h"
 
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/core/runs/save.h"
-#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/sysops.h"
@@ -27,12 +26,10 @@ static const uint64_t WORK_NS = 50;		    /* charged for a unit of work */
 
 enum {
 	BACKLOG = 64,
-	DRAIN_RECORDS = 4096,	   /* of one attachment before the next one is drained */
-	DRAIN_NAMES = 4,	   /* new names, likewise */
-	ITERATION_WORK = 16384,	   /* of draining in an iteration of the loop, in records: 0.5 ms */
-	SAVES = 8,		   /* iterations between two samples that save for a restart */
-	SAVES_PER_ITERATION = 8,   /* statistics that one of them saves: 0.2 ms */
-	STAGES_PER_ITERATION = 48, /* that are sampled in one iteration: 0.1 to 0.5 ms */
+	DRAIN_RECORDS = 4096,	 /* of one attachment before the next one is drained */
+	DRAIN_NAMES = 4,	 /* new names, likewise */
+	ITERATION_WORK = 16384,	 /* of draining in an iteration of the loop, in records: 0.5 ms */
+	SAVES_PER_ITERATION = 8, /* statistics that one of them saves: 0.2 ms */
 };
 
 void ingest_handle_closed(struct ingest *ingest)
@@ -70,11 +67,6 @@ bool ingest_trusts(const struct ingest *ingest, uid_t uid)
 	return uid == 0 || uid == geteuid() || uid == ingest->options.owner;
 }
 
-static uint64_t milliseconds(uint64_t ns)
-{
-	return ns < 1000000 ? 1 : ns / 1000000;
-}
-
 static void on_drain(uv_timer_t *timer);
 
 void ingest_drain_timer(struct ingest *ingest)
@@ -82,7 +74,7 @@ void ingest_drain_timer(struct ingest *ingest)
 	if (ingest->closing) {
 		return;
 	}
-	uint64_t ms = milliseconds(ingest->options.drain_interval_ns);
+	uint64_t ms = ingest_ms(ingest->options.drain_interval_ns);
 	if (LIST_EMPTY(&ingest->attachments)) {
 		uv_timer_stop(&ingest->drain);
 	} else if (!uv_is_active((uv_handle_t *)&ingest->drain)) {
@@ -93,8 +85,8 @@ void ingest_drain_timer(struct ingest *ingest)
 static void drain_soon(struct ingest *ingest)
 {
 	if (!ingest->closing) {
-		uv_timer_start(&ingest->drain, on_drain, 1,
-			milliseconds(ingest->options.drain_interval_ns));
+		uv_timer_start(
+			&ingest->drain, on_drain, 1, ingest_ms(ingest->options.drain_interval_ns));
 	}
 }
 
@@ -137,7 +129,8 @@ static void drain_one(struct ingest *ingest, struct attachment *a)
 
 void ingest_drain_due(struct ingest *ingest)
 {
-	iteration_update(&ingest->iteration, ingest->core->counters->wakeups, uv_now(ingest->loop));
+	iteration_update(
+		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
 	struct attachment *a;
 	while ((a = next_due(ingest)) && ingest->iteration.used < ITERATION_WORK) {
 		drain_one(ingest, a);
@@ -151,7 +144,8 @@ void ingest_drain_due(struct ingest *ingest)
 void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
 {
 	bool over = false;
-	iteration_update(&ingest->iteration, ingest->core->counters->wakeups, uv_now(ingest->loop));
+	iteration_update(
+		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
 	for (int i = 0; i < 2 && !over && ingest->iteration.used < 4 * ITERATION_WORK; i++) {
 		drain_one(ingest, attachment);
 		over = attachment_end_drained(attachment);
@@ -170,7 +164,7 @@ static void mark_all_due(struct ingest *ingest)
 	}
 }
 
-static void resume_connections(struct ingest *ingest)
+void ingest_resume_connections(struct ingest *ingest)
 {
 	struct connection *c;
 	LIST_FOREACH(c, &ingest->connections, link)
@@ -184,7 +178,7 @@ static void on_drain(uv_timer_t *timer)
 	struct ingest *ingest = timer->data;
 	uint64_t now_ms = uv_now(ingest->loop);
 	/* between its ticks the timer runs for what an iteration left */
-	if (now_ms - ingest->drained_ms >= milliseconds(ingest->options.drain_interval_ns)) {
+	if (now_ms - ingest->drained_ms >= ingest_ms(ingest->options.drain_interval_ns)) {
 		ingest->drained_ms = now_ms;
 		mark_all_due(ingest);
 	}
@@ -194,7 +188,7 @@ static void on_drain(uv_timer_t *timer)
 		apps_save_some(ingest->core->apps, SAVES_PER_ITERATION);
 	}
 	ingest_drain_due(ingest);
-	resume_connections(ingest);
+	ingest_resume_connections(ingest);
 }
 
 void ingest_drain(struct ingest *ingest)
@@ -209,6 +203,12 @@ static void on_accept(uv_poll_t *handle, int status, int events)
 	if (status == 0) {
 		connection_accept(handle->data);
 	}
+}
+
+int ingest_listen(struct ingest *ingest)
+{
+	ingest->listen_paused = false;
+	return uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 }
 
 /* The loop did not run from from_ns on; what came meanwhile is read within CATCH_UP_NS. */
@@ -244,76 +244,15 @@ static void on_waited(uv_check_t *handle)
 	detect_stall(ingest, now_ns);
 	ingest->waited_ns = now_ns;
 	ingest->due_ns = UINT64_MAX;
+	if (now_ns >= ingest->sample_ns && !ingest->closing) {
+		ingest_sample_now(ingest);
+	}
 }
 
 uint64_t ingest_received_ns(struct ingest *ingest, uint64_t now_ns)
 {
 	detect_stall(ingest, now_ns);
 	return now_ns < ingest->caught_up_ns ? ingest->stalled_ns : now_ns;
-}
-
-static void on_sample(uv_timer_t *timer);
-
-static void close_silent(struct ingest *ingest, uint64_t now_ns)
-{
-	struct connection *next;
-	for (struct connection *c = LIST_FIRST(&ingest->connections); c; c = next) {
-		next = LIST_NEXT(c, link);
-		if (!c->attachment && now_ns - c->accepted_ns > HELLO_TIMEOUT_S * 1000000000ull) {
-			ingest_refuse(ingest, &c->peer, NULL, "no hello within 5 s");
-			ingest_disconnect(c);
-		}
-	}
-}
-
-/* Many stages are sampled over several iterations; the last one commits. True: not yet. */
-static bool sample_is_partial(struct ingest *ingest)
-{
-	uint64_t every_ms = milliseconds(ingest->options.sample_interval_ns);
-	bool more = apps_sample_ahead(ingest->core->apps, STAGES_PER_ITERATION);
-	if (more) {
-		if (ingest->sample_ms == 0) {
-			ingest->sample_ms = uv_now(ingest->loop);
-		}
-		uv_timer_start(&ingest->sample, on_sample, 1, every_ms);
-	} else if (ingest->sample_ms > 0) { /* the next one is due as if this one had been short */
-		uint64_t took_ms = uv_now(ingest->loop) - ingest->sample_ms;
-		uint64_t left_ms = took_ms < every_ms ? every_ms - took_ms : 1;
-		ingest->sample_ms = 0;
-		uv_timer_start(&ingest->sample, on_sample, left_ms, every_ms);
-	}
-	return more;
-}
-
-static void on_sample(uv_timer_t *timer)
-{
-	struct ingest *ingest = timer->data;
-	uint64_t now_ns = sysops()->now_ns();
-	if (sample_is_partial(ingest)) {
-		return;
-	}
-	close_silent(ingest, now_ns);
-	if (ingest->listen_paused) {
-		ingest->listen_paused = false;
-		uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
-	}
-	mark_all_due(ingest);
-	ingest_drain_due(ingest);
-	resume_connections(ingest);
-	struct attachment *a;
-	LIST_FOREACH(a, &ingest->attachments, link)
-	{
-		attachment_sample(a, now_ns);
-	}
-	apps_sample(ingest->core->apps, now_ns);
-	if (ingest->core->diagnoses) {
-		diagnoses_tick(ingest->core->diagnoses, now_ns);
-	}
-	ingest->saves = SAVES;
-	LIST_FOREACH(a, &ingest->attachments, link)
-	{
-		attachment_advise(a, now_ns);
-	}
 }
 
 int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,
@@ -353,9 +292,8 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	ingest->due_ns = UINT64_MAX;
 	uv_prepare_start(&ingest->before_wait, on_wait);
 	uv_check_start(&ingest->after_wait, on_waited);
-	uint64_t ms = milliseconds(ingest->options.sample_interval_ns);
-	uv_timer_start(&ingest->sample, on_sample, ms, ms);
-	r = uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
+	ingest_await_sample(ingest, ingest->waited_ns);
+	r = ingest_listen(ingest);
 	if (r < 0) {
 		ingest_close(ingest);
 		return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ingest_private.h: declares what ingest.c (timers, open, close), connection.c (sockets), attach.c
- * (new mappings) and attachment.c (mappings and the processes behind them) share. */
+/* ingest_private.h: declares what ingest.c (drains, open, close), sample.c (the sample timer),
+ * connection.c (sockets), attach.c (new mappings) and attachment.c (mappings and the processes
+ * behind them) share. */
 #pragma once
 
 #include <sys/queue.h>
@@ -56,6 +57,9 @@ struct attachment {
 	unsigned passes, calls; /* drains since ending: those that read all, all */
 };
 
+/* Of a sample, in their order. */
+enum sample_part { SAMPLE_DRAIN, SAMPLE_AHEAD, SAMPLE_COMMIT, SAMPLE_JUDGE, SAMPLE_PARTS };
+
 struct ingest {
 	uv_loop_t *loop;
 	struct core *core;
@@ -74,10 +78,14 @@ struct ingest {
 	uint64_t drained_ms;	    /* uv_now of the drain timer's last tick */
 	uint64_t drains;	    /* of all attachments */
 	struct iteration iteration; /* work done in this one */
+	struct iteration hellos;    /* read in this one */
 	uint64_t mapped_bytes;
-	unsigned saves;	    /* iterations left to save in until the next sample */
-	uint64_t sample_ms; /* uv_now when the sample in progress began; 0 = none */
-	unsigned handles;   /* not yet closed */
+	unsigned saves; /* iterations left to save in until the next sample */
+	uint64_t
+		sample_ns; /* when the next sample is due; UINT64_MAX = now, or it is in progress */
+	enum sample_part part; /* the next one of the sample */
+	bool postponed;	       /* it, because other timers took long */
+	unsigned handles;      /* not yet closed */
 	bool closing;
 };
 
@@ -106,6 +114,21 @@ void ingest_drain_due(struct ingest *ingest);
 /* Drains one that is ending, twice if this iteration has not taken too long already, so that it is
  * over before the next process of its app attaches; else in the next iterations. */
 void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment);
+
+/* Waits for the next sample; begins it in the next iteration. */
+void ingest_await_sample(struct ingest *ingest, uint64_t now_ns);
+void ingest_sample_now(struct ingest *ingest);
+
+/* Accepts connections, again after there were no descriptors left. */
+int ingest_listen(struct ingest *ingest);
+/* Reads the wake-ups of all connections again. */
+void ingest_resume_connections(struct ingest *ingest);
+
+/* For a timer of libuv: at least 1. */
+static inline uint64_t ingest_ms(uint64_t ns)
+{
+	return ns < 1000000 ? 1 : ns / 1000000;
+}
 
 /* Accepts what waits on the listening socket. */
 void connection_accept(struct ingest *ingest);

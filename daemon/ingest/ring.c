@@ -28,8 +28,7 @@ struct ring {
 	struct proto_map_header *header;
 	struct proto_declaration *declarations;
 	struct proto_slot *slots;
-	uint32_t *owner, *next;
-	uint64_t *base;
+	struct proto_chunk *chunks;
 	void *map;
 	struct proto_geometry g;
 	uint32_t declared;
@@ -51,8 +50,8 @@ static uint64_t capacity(const struct ring *ring)
 /* The chunk belongs to the slot and starts at this position. */
 static bool chunk_is(const struct ring *ring, uint32_t slot, uint32_t chunk, uint64_t base)
 {
-	return chunk < ring->g.chunks && LOAD_ACQUIRE(&ring->owner[chunk]) == slot + 1 &&
-	       LOAD(&ring->base[chunk]) == base;
+	return chunk < ring->g.chunks && LOAD_ACQUIRE(&ring->chunks[chunk].owner) == slot + 1 &&
+	       LOAD(&ring->chunks[chunk].base) == base;
 }
 
 /* By the tables instead of the links; PROTO_NO_CHUNK when there is none. */
@@ -69,10 +68,10 @@ static uint32_t chunk_search(const struct ring *ring, uint32_t slot, uint64_t ba
 /* Position p lies in the chunk, or is its end. */
 static bool chunk_reaches(const struct ring *ring, uint32_t slot, uint32_t chunk, uint64_t p)
 {
-	if (chunk >= ring->g.chunks || LOAD_ACQUIRE(&ring->owner[chunk]) != slot + 1) {
+	if (chunk >= ring->g.chunks || LOAD_ACQUIRE(&ring->chunks[chunk].owner) != slot + 1) {
 		return false;
 	}
-	uint64_t base = LOAD(&ring->base[chunk]);
+	uint64_t base = LOAD(&ring->chunks[chunk].base);
 	return base != PROTO_NO_BASE && base % ring->g.chunk_records == 0 && base <= p &&
 	       p - base <= ring->g.chunk_records;
 }
@@ -80,9 +79,9 @@ static bool chunk_reaches(const struct ring *ring, uint32_t slot, uint32_t chunk
 /* Three steps, so that after a kill between them sweep() can tell it from a chunk just claimed. */
 static void chunk_free(struct ring *ring, uint32_t chunk)
 {
-	STORE_RELEASE(&ring->owner[chunk], PROTO_CHUNK_FREEING);
-	STORE_RELEASE(&ring->base[chunk], PROTO_NO_BASE);
-	STORE_RELEASE(&ring->owner[chunk], 0);
+	STORE_RELEASE(&ring->chunks[chunk].owner, PROTO_CHUNK_FREEING);
+	STORE_RELEASE(&ring->chunks[chunk].base, PROTO_NO_BASE);
+	STORE_RELEASE(&ring->chunks[chunk].owner, 0);
 }
 
 static void checkpoint(struct ring *ring, uint32_t slot)
@@ -135,8 +134,8 @@ static void resume(struct ring *ring, uint32_t index)
 static void sweep(struct ring *ring)
 {
 	for (uint32_t chunk = 0; chunk < ring->g.chunks; chunk++) {
-		uint32_t owner = LOAD_ACQUIRE(&ring->owner[chunk]);
-		uint64_t base = LOAD(&ring->base[chunk]);
+		uint32_t owner = LOAD_ACQUIRE(&ring->chunks[chunk].owner);
+		uint64_t base = LOAD(&ring->chunks[chunk].base);
 		if (owner == PROTO_CHUNK_FREEING) {
 			chunk_free(ring, chunk);
 			continue;
@@ -173,9 +172,7 @@ int ring_create(void *map, uint32_t size, struct ring **ret)
 	ring->header = header;
 	ring->declarations = proto_map_declarations(map);
 	ring->slots = proto_map_slots(map, &g);
-	ring->owner = proto_map_owner(map, &g);
-	ring->next = proto_map_next(map, &g);
-	ring->base = proto_map_base(map, &g);
+	ring->chunks = proto_map_chunks(map, &g);
 	ring->map = map;
 	ring->g = g;
 	for (uint32_t i = 0; i < g.slots; i++) {
@@ -214,7 +211,7 @@ static bool next_chunk(struct ring *ring, uint32_t slot)
 	struct reader *reader = &ring->reader[slot];
 	uint32_t old = reader->chunk;
 	uint32_t chunk = old == PROTO_NO_CHUNK ? LOAD_ACQUIRE(&ring->slots[slot].first_chunk)
-					       : LOAD_ACQUIRE(&ring->next[old]);
+					       : LOAD_ACQUIRE(&ring->chunks[old].next);
 	if (!chunk_is(ring, slot, chunk, reader->tail)) {
 		chunk = chunk_search(ring, slot, reader->tail);
 		if (chunk == PROTO_NO_CHUNK) {
@@ -225,14 +222,13 @@ static bool next_chunk(struct ring *ring, uint32_t slot)
 	checkpoint(ring, slot);
 	STORE_RELEASE(&ring->slots[slot].tail_chunk, chunk);
 	reader->chunk = chunk;
-	if (old != PROTO_NO_CHUNK && LOAD(&ring->owner[old]) == slot + 1) {
+	if (old != PROTO_NO_CHUNK && LOAD(&ring->chunks[old].owner) == slot + 1) {
 		chunk_free(ring, old);
 	}
 	return true;
 }
 
-/* One load of each word: the copy can't change behind the checks. Not through an array: compilers
- * then store words and load pairs of them, which waits for the stores (10 ns a record). */
+/* One load of each word: the copy can't change behind the checks. */
 static void record_copy(struct proto_record *ret, const struct proto_record *from)
 {
 	const uint64_t *words = (const uint64_t *)from;
@@ -241,6 +237,15 @@ static void record_copy(struct proto_record *ret, const struct proto_record *fro
 	ret->value = __atomic_load_n(words + 2, __ATOMIC_RELAXED);
 	ret->frame = __atomic_load_n(words + 3, __ATOMIC_RELAXED);
 	memcpy(ret, &first, sizeof(first));
+}
+
+/* They are in the cache of the writer's processor. */
+static void prefetch(const struct proto_record *from, uint64_t n)
+{
+	enum { LINE = 64 / sizeof(*from) };
+	for (uint64_t i = 0; i < n; i += LINE) {
+		__builtin_prefetch(from + i);
+	}
 }
 
 /* A record of a slot whose writer has no release store: head may be seen before it. False: not
@@ -260,26 +265,41 @@ static bool record_ready(struct reader *reader, uint64_t position, struct proto_
 	return true;
 }
 
-/* Passes n records from here on to the sink; fewer when one is not there yet. */
+/* Copies n records from the reader's tail on; fewer when one is not there yet. */
+static size_t read_batch(struct reader *reader, bool checked, const struct proto_record *from,
+	size_t n, struct proto_record *ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		record_copy(&ret[i], from + i);
+		if (checked && !record_ready(reader, reader->tail + i, &ret[i])) {
+			return i;
+		}
+	}
+	return n;
+}
+
+/* Passes n records from here on to the sink; fewer when one is not there yet, or is refused. */
 static uint64_t deliver_records(struct ring *ring, uint32_t slot, const struct proto_record *from,
 	uint64_t n, const struct ring_sink *sink)
 {
 	struct reader *reader = &ring->reader[slot];
 	bool checked = LOAD(&ring->slots[slot].flags) & PROTO_SLOT_CHECKED;
-	uint64_t i = 0;
-	for (; i < n; i++) {
-		struct proto_record copy;
-		record_copy(&copy, from + i);
-		if (checked && !record_ready(reader, reader->tail + i, &copy)) {
-			break;
-		}
-		if (__builtin_expect(!sink->record(sink->ctx, slot, &copy), 0)) {
-			ring->refused = true;
+	uint64_t done = 0;
+	while (done < n) {
+		struct proto_record batch[RING_BATCH];
+		size_t wanted = n - done < RING_BATCH ? (size_t)(n - done) : RING_BATCH;
+		size_t got = read_batch(reader, checked, from + done, wanted, batch);
+		uint64_t left = n - done - got;
+		prefetch(from + done + got, left < RING_BATCH ? left : RING_BATCH);
+		size_t taken = got > 0 ? sink->records(sink->ctx, slot, batch, got) : 0;
+		reader->tail += taken;
+		done += taken;
+		ring->refused = taken < got;
+		if (taken < wanted) {
 			break;
 		}
 	}
-	reader->tail += i;
-	return i;
+	return done;
 }
 
 static size_t drain_slot(
@@ -314,7 +334,7 @@ static size_t drain_slot(
 		n = n < head - reader->tail ? n : head - reader->tail;
 		n = n < budget - done ? n : budget - done;
 		const struct proto_record *from =
-			proto_map_chunk(ring->map, &ring->g, reader->chunk) + offset;
+			proto_map_records(ring->map, &ring->g, reader->chunk) + offset;
 		uint64_t delivered = deliver_records(ring, slot, from, n, sink);
 		done += delivered;
 		if (delivered < n) {

@@ -12,12 +12,16 @@
 
 #include "proto/mapping.h"
 
-enum { RING_BUDGET = 16384 }; /* records of one call: well under a millisecond */
+enum {
+	RING_BUDGET = 16384, /* records of one call: well under a millisecond */
+	RING_BATCH = 128,    /* records that the sink gets at once: they stay in the first cache */
+};
 
 struct ring_sink {
 	void (*declare)(void *ctx, uint32_t index, const struct proto_declaration *copy);
-	/* False: not now. The record stays in the mapping, and the pass ends. */
-	bool (*record)(void *ctx, uint32_t slot, const struct proto_record *copy);
+	/* Up to RING_BATCH records in their order. How many it accepts: the others stay in the
+	 * mapping, and the pass ends. */
+	size_t (*records)(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n);
 	void *ctx;
 };
 

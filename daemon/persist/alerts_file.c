@@ -18,7 +18,7 @@
 #include "daemon/util/crc32c.h"
 #include "daemon/util/file.h"
 #include "daemon/util/log.h"
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "daemon/util/sysops.h"
 
 enum {

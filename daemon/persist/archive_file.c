@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "daemon/util/sysops.h"
 
 struct archive_file_job {

@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "daemon/util/sysops.h"
 
 /* The thread has plan and fd while it runs; the rest is the loop's. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/util/file.h"
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "daemon/util/sysops.h"
 
 /* The value when it is an absolute path. */

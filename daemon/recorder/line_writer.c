@@ -11,7 +11,7 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/recorder/recording_folder.h"
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "proto/text.h"
 
 enum { EVENTS_PAGE = 64 };

@@ -21,7 +21,7 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/file.h"
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "daemon/util/sysops.h"
 #include "proto/text.h"
 

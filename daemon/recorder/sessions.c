@@ -17,7 +17,7 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/recorder/session_private.h"
 #include "daemon/util/log.h"
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/api.h"
 

@@ -111,7 +111,10 @@ bool accounts_fair(uint64_t max, uint64_t own, uint64_t all, uint64_t want)
 
 bool accounts_fits(uint64_t max, uint64_t own, uint64_t all, uint64_t want, bool trusted)
 {
-	uint64_t others = all - own;
-	uint64_t kept = max / 8 > others ? max / 8 - others : 0;
-	return trusted ? others + own + want + kept <= max : accounts_fair(max, own, all, want);
+	const uint64_t reserve = max / ACCOUNTS_RESERVE, top = max + reserve;
+	if (trusted) {
+		return own + want <= max && all + want <= top;
+	}
+	return accounts_fair(max, own, all, want) ||
+	       (own + want <= (reserve + 1) / 2 && accounts_fair(top, own, all, want));
 }

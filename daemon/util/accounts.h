@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { ACCOUNTS_MAX = 256 };
+enum { ACCOUNTS_MAX = 256, ACCOUNTS_RESERVE = 8 };
 
 /* The fields are the callers'. Stays where it is while any of the held ones is not 0. */
 struct account {
@@ -63,5 +63,7 @@ void accounts_charge(struct account *account, uint64_t loop_ms, uint64_t ns);
  * may hold half of what is free. */
 bool accounts_fair(uint64_t max, uint64_t own, uint64_t all, uint64_t want);
 
-/* The same for a trusted user, who may hold all but an eighth of max, which is kept for others. */
+/* The same with an eighth of max on top, which a trusted user leaves to others: that user may hold
+ * all of max, and even then others find half of what is on top, each. Storage has
+ * space for max + max / ACCOUNTS_RESERVE. */
 bool accounts_fits(uint64_t max, uint64_t own, uint64_t all, uint64_t want, bool trusted);

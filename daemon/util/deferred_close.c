@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/util/accounts.h"
-#include "daemon/util/offload.h"
+#include "daemon/util/detached.h"
 #include "daemon/util/sysops.h"
 
 enum {

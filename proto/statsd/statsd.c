@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * statsd.c: parses a datagram in one pass: line, name, values, type, sections, tags. It decides
- * only what the bytes say; what a line means for an app is decided in daemon/ingest.
+ * only what the bytes say; what a line means for an app is decided in daemon/ingest. What follows
+ * the value is only compared when the line before had the same.
  */
 #include "proto/statsd/statsd.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "proto/statsd/number.h"
@@ -20,35 +22,60 @@ static bool text_is(struct statsd_text text, const char *word)
 	return text.length == length && memcmp(text.at, word, length) == 0;
 }
 
-enum { NAME_STOP = 1, TAG_STOP = 2 };
+/* A byte in all eight of a word. */
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Where the scan of a name or a tag stops, by byte; the first 32 are control characters. */
-static const uint8_t stops[256] = {
-	/* clang-format off */
-	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
-	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
-	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
-	NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP, NAME_STOP,
-	/* clang-format on */
-	[0x7f] = NAME_STOP,
-	[':'] = NAME_STOP | TAG_STOP,
-	['|'] = NAME_STOP | TAG_STOP,
-	[','] = TAG_STOP,
-};
-
-static const char *scan_to(const char *at, const char *end, uint8_t stop)
+/* The highest bit of each byte that is 0; above the lowest of them it may be wrong. */
+static inline uint64_t zeros(uint64_t word)
 {
-	while (at < end && !(stops[(unsigned char)*at] & stop)) {
-		at++;
+	return (word - EACH(1)) & ~word & EACH(0x80);
+}
+
+/* The same for bytes that end a name: control characters, ':' and '|'. */
+static inline uint64_t name_stops(uint64_t word)
+{
+	uint64_t control = (word - EACH(0x20)) & ~word & EACH(0x80);
+	return control | zeros(word ^ EACH(0x7f)) | zeros(word ^ EACH(':')) |
+	       zeros(word ^ EACH('|'));
+}
+
+/* The next eight bytes, the first one lowest; 0 for those behind the end. */
+static inline uint64_t load_word(const char *at, const char *end)
+{
+	uint64_t word = 0;
+	if (__builtin_expect(end - at >= (ptrdiff_t)sizeof(word), 1)) {
+		memcpy(&word, at, sizeof(word));
+		return le64toh(word);
 	}
-	return at;
+	for (int shift = 0; at < end; at++, shift += 8) {
+		word |= (uint64_t)(unsigned char)*at << shift;
+	}
+	return word;
+}
+
+/* Where the name stops: at one of these bytes or the end. The hash is made on the way; its
+ * multiplier is 2^64 / golden ratio, made odd. */
+static inline const char *scan_name(const char *at, const char *end, uint64_t *ret)
+{
+	uint64_t hash = 0;
+	for (;; at += sizeof(uint64_t)) {
+		uint64_t word = load_word(at, end), stops = name_stops(word);
+		/* of a stop in the byte n: the bits below 8 * n */
+		word &= stops ? ((stops & -stops) >> 7) - 1 : UINT64_MAX;
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+		if (stops) {
+			*ret = hash;
+			return at + __builtin_ctzll(stops) / 8;
+		}
+	}
 }
 
 /* Returns the byte after the colon of the name; NULL with a reason. */
 static const char *parse_name(
 	const char *begin, const char *end, struct statsd_line *line, const char **reason)
 {
-	const char *at = scan_to(begin, end, NAME_STOP);
+	const char *at = scan_name(begin, end, &line->name_hash);
 	size_t length = (size_t)(at - begin);
 	if (at == end || *at != ':') {
 		*reason = at < end && *at != '|' ? "a control character in the name"
@@ -147,7 +174,7 @@ static enum statsd_result type_of(
 	return text.length == 0 ? STATSD_BAD : STATSD_UNSUPPORTED;
 }
 
-static void parse_frame(struct statsd_text text, uint64_t *ret)
+static void parse_frame(struct statsd_text text, struct statsd_line *line)
 {
 	uint64_t frame = 0;
 	for (size_t i = 0; i < text.length; i++) {
@@ -157,7 +184,8 @@ static void parse_frame(struct statsd_text text, uint64_t *ret)
 			return;
 		}
 	}
-	*ret = frame; /* the largest number is STATSD_NO_FRAME itself */
+	line->frame = frame; /* the largest number is STATSD_NO_FRAME itself */
+	line->digits = text;
 }
 
 static void parse_tag(struct statsd_text key, struct statsd_text value, struct statsd_line *line)
@@ -170,7 +198,7 @@ static void parse_tag(struct statsd_text key, struct statsd_text value, struct s
 	} else if (text_is(key, "category")) {
 		line->category = value;
 	} else if (text_is(key, "frame")) {
-		parse_frame(value, &line->frame);
+		parse_frame(value, line);
 	} else if (text_is(key, "unit")) {
 		line->unit = value;
 	}
@@ -182,7 +210,9 @@ static const char *parse_tags(const char *at, const char *end, struct statsd_lin
 {
 	while (at < end && *at != '|') {
 		const char *key = at;
-		at = scan_to(at, end, TAG_STOP);
+		while (at < end && *at != ':' && *at != ',' && *at != '|') {
+			at++;
+		}
 		if (at < end && *at == ':') {
 			const char *colon = at;
 			while (at < end && *at != ',' && *at != '|') { /* a value may hold ':' */
@@ -241,7 +271,7 @@ static enum statsd_result read_line(
 	}
 	line->rate = 1;
 	line->frame = STATSD_NO_FRAME;
-	line->app = line->unit = line->category = (struct statsd_text){NULL, 0};
+	line->app = line->unit = line->category = line->digits = (struct statsd_text){NULL, 0};
 	at = parse_name(at, end, line, reason);
 	if (!at) {
 		return STATSD_BAD;
@@ -268,6 +298,66 @@ static enum statsd_result read_line(
 	return result;
 }
 
+/* Keeps what the next line may have in common with this one. */
+static void remember(struct statsd_reader *reader, const struct statsd_line *line, const char *end)
+{
+	const char *type = line->values.at + line->values.length;
+	const char *digits = line->digits.at ? line->digits.at : end;
+	const char *rest = digits + line->digits.length;
+	reader->last = *line;
+	reader->last.values.length = 0;
+	reader->head = (struct statsd_text){type, (size_t)(digits - type)};
+	reader->rest = (struct statsd_text){rest, (size_t)(end - rest)};
+}
+
+static inline bool skip_text(const char **at, const char *end, struct statsd_text text)
+{
+	if ((size_t)(end - *at) < text.length || memcmp(*at, text.at, text.length) != 0) {
+		return false;
+	}
+	*at += text.length;
+	return true;
+}
+
+/* The digits of a frame that cannot overflow. */
+static inline bool skip_frame(const char **at, const char *end, uint64_t *ret)
+{
+	enum { DIGITS_MAX = 19 };
+	const char *begin = *at, *p = begin;
+	uint64_t frame = 0;
+	for (; p < end && (unsigned char)(*p - '0') <= 9 && p - begin < DIGITS_MAX; p++) {
+		frame = frame * 10 + (uint64_t)(*p - '0');
+	}
+	*ret = frame;
+	*at = p;
+	return p > begin;
+}
+
+/* Reads a line that differs from the one before only in its name, its one value and the number of
+ * its frame. False: this is not such a line, and nothing was read. */
+static bool read_similar(struct statsd_reader *reader, struct statsd_line *line)
+{
+	const char *begin = reader->at, *end = reader->end;
+	if (reader->head.length == 0 || *begin == '_') { /* '_': may be an event */
+		return false;
+	}
+	*line = reader->last;
+	const char *at = scan_name(begin, end, &line->name_hash);
+	line->name = (struct statsd_text){begin, (size_t)(at - begin)};
+	if (line->name.length - 1 >= STATSD_NAME_MAX || at == end || *at != ':') {
+		return false;
+	}
+	at++;
+	if (!parse_value(&at, end, line) || !skip_text(&at, end, reader->head) ||
+		(line->digits.at && !skip_frame(&at, end, &line->frame)) ||
+		(reader->rest.length > 0 && !skip_text(&at, end, reader->rest)) ||
+		(at < end && *at != '\n')) {
+		return false;
+	}
+	reader->at = at < end ? at + 1 : end;
+	return true;
+}
+
 enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line *line)
 {
 	while (reader->at < reader->end) {
@@ -277,6 +367,9 @@ enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line 
 			reader->at += *begin == '\r' ? 2 : 1; /* many of them cost little */
 			continue;
 		}
+		if (read_similar(reader, line)) {
+			return STATSD_LINE;
+		}
 		const char *end = memchr(begin, '\n', (size_t)(reader->end - begin));
 		reader->at = end ? end + 1 : reader->end;
 		end = end ? end : reader->end;
@@ -284,7 +377,11 @@ enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line 
 			end--;
 		}
 		if (end > begin) {
-			return read_line(begin, end, line, &reader->reason);
+			enum statsd_result result = read_line(begin, end, line, &reader->reason);
+			if (result == STATSD_LINE) {
+				remember(reader, line, end);
+			}
+			return result;
 		}
 	}
 	return STATSD_END;

@@ -36,6 +36,7 @@ struct statsd_text {
 
 struct statsd_line {
 	struct statsd_text name; /* 1 to STATSD_NAME_MAX bytes, no control characters */
+	uint64_t name_hash;	 /* of all its bytes; not keyed */
 	enum statsd_type type;
 	double value;				/* finite */
 	bool has_sign;				/* "+1", "-1": of a gauge, a difference */
@@ -43,6 +44,7 @@ struct statsd_line {
 	uint64_t frame;				/* STATSD_NO_FRAME: no such tag, or not a number */
 	struct statsd_text app, unit, category; /* of the last such tag; not empty */
 	struct statsd_text values;		/* private: those that follow */
+	struct statsd_text digits;		/* private: of the frame */
 };
 
 enum statsd_result {
@@ -55,6 +57,10 @@ enum statsd_result {
 struct statsd_reader {
 	const char *at, *end;
 	const char *reason; /* of the last UNSUPPORTED or BAD, static */
+	/* private: the last line that was parsed completely, and its bytes from the type on, before
+	 * and after the digits of the frame: most lines of a datagram repeat them */
+	struct statsd_line last;
+	struct statsd_text head, rest;
 };
 
 void statsd_reader_init(struct statsd_reader *reader, const char *bytes, size_t length);

@@ -5,15 +5,10 @@
  * time for a value (live history and archive together) and for a block, the worker's for a scan at
  * start and for a query. Against a plain row of floats (min, mean, max, count: 16 bytes a bucket).
  */
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "daemon/core/archive/archive.h"
 #include "daemon/util/crc32c.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/walks.h"
 
 #define SECOND UINT64_C(1000000000)
 #define FILE_SIZE (UINT64_C(16) << 20)
@@ -25,41 +20,10 @@ static struct metric *metric[SERIES];
 static double state[SERIES];
 static uint8_t *image;
 
-static double uniform(void)
-{
-	return (double)rand() / RAND_MAX * 2 - 1;
-}
-
-static const struct kind {
-	enum unit unit;
-	double start;
-} kinds[] = {
-	{UNIT_CELSIUS, 55},
-	{UNIT_PERCENT, 40},
-	{UNIT_BYTES, 3e9},
-	{UNIT_MILLISECONDS, 18},
-};
-
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-
-static double next(const struct kind *kind, double value)
-{
-	switch (kind->unit) {
-	case UNIT_CELSIUS:
-		return value + 0.5 * round(uniform() * 0.8) + round((kind->start - value) / 20) / 2;
-	case UNIT_PERCENT:
-		return fmin(100, fmax(0, value + 4 * uniform() + (kind->start - value) / 10));
-	case UNIT_BYTES:
-		return value + 4096 * round(100 * uniform()) + (kind->start - value) / 50;
-	default:
-		return kind->start * exp(0.1 * uniform());
-	}
-}
-
 struct cost {
-	double bytes, whole; /* per bucket: rows with their header; whole blocks */
+	double whole; /* bytes a bucket, of whole blocks */
 	double day_mib;
-	double value_ns, seal_us, seal_most_us;
+	double value_ns, seal_us;
 };
 
 static struct archive_index *scan(void)
@@ -93,7 +57,7 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 	void *pool = calloc(1, POOL_SIZE);
 	struct wallclock wall;
 	uint64_t t_ns = 6000 * SECOND;
-	double values_ns = 0, seals_ns = 0, most_ns = 0;
+	double values_ns = 0, seals_ns = 0;
 	size_t values = 0, rows = 0, blocks = 0, bytes = 0;
 	memset(image, 0, FILE_SIZE);
 	wallclock_init(&wall);
@@ -108,7 +72,7 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 	archive_adopt(archive, scan());
 	archive_set_bucket(archive, bucket_s * SECOND, t_ns);
 	for (unsigned i = 0; i < SERIES; i++) {
-		const struct kind *kind = &kinds[i % KINDS];
+		const struct walk *kind = &kinds[i % KINDS];
 		char name[48];
 		snprintf(name, sizeof(name), "board/group%u/metric%u", i / 16, i);
 		if (metrics_add(metrics, source, name, kind->unit, &metric[i]) < 0) {
@@ -118,7 +82,7 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 	}
 	for (uint64_t s = 1; s <= HOURS * 3600; s++) {
 		for (unsigned i = 0; i < varying; i++) {
-			state[i] = next(&kinds[i % KINDS], state[i]);
+			state[i] = walk_next(&kinds[i % KINDS], state[i]);
 		}
 		for (unsigned i = 0; i < SERIES; i++) {
 			metric_set(metric[i], state[i]);
@@ -139,53 +103,37 @@ static struct cost run(unsigned varying, uint64_t bucket_s, uint64_t period_s)
 		values_ns += now_ns() - start;
 		start = now_ns();
 		size_t size = archive_seal(archive, t_ns, &wall, NULL, false, &block, &page);
-		double took = now_ns() - start;
+		seals_ns += now_ns() - start;
 		if (size == 0) {
 			continue;
 		}
 		memcpy(image + (size_t)page * ARCHIVE_PAGE, block, size);
 		archive_written(archive, 0);
-		seals_ns += took;
-		most_ns = took > most_ns ? took : most_ns;
 		blocks++;
 		bytes += size;
 		rows += SERIES * period_s / bucket_s;
 	}
-	/* what the archive itself estimates for the next rows, by the blocks so far */
-	struct archive_pending pending;
-	for (unsigned i = 0; i < 6; i++) {
-		for (unsigned k = 0; k < SERIES; k++) {
-			metric_set(metric[k], state[k]);
-		}
-		metrics_commit(metrics, source, t_ns + i * 60 * SECOND);
-		history_append(history, metrics, source, t_ns + i * 60 * SECOND);
-	}
-	archive_pending(archive, &pending);
-	double content = (double)pending.bytes / (double)pending.rows;
 	archive_destroy(archive);
 	history_destroy(history);
 	metrics_destroy(metrics);
 	sources_destroy(sources);
 	free(pool);
 	return (struct cost){
-		.bytes = content,
 		.whole = (double)bytes / (double)rows,
 		.day_mib = (double)bytes / (1 << 20) * 24 / HOURS,
 		.value_ns = values_ns / (double)values,
 		.seal_us = seals_ns / (double)blocks / 1e3,
-		.seal_most_us = most_ns / 1e3,
 	};
 }
 
-static void tell(const char *what, unsigned varying, uint64_t bucket_s, uint64_t period_s)
+static void print_cost(const char *what, unsigned varying, uint64_t bucket_s, uint64_t period_s)
 {
 	struct cost cost = run(varying, bucket_s, period_s);
 	printf("archive, %d metrics, %s, buckets of %d s, a block every %d s: %.2f bytes a bucket "
-	       "with names and whole pages (floats %.0f: ratio %.2f), %.2f without; %.2f MiB a "
-	       "day; a value %.1f ns, a block %.0f us (most %.0f)\n",
+	       "with names and whole pages (floats %.0f: ratio %.2f); %.2f MiB a day; a value %.1f "
+	       "ns, a block %.0f us\n",
 		SERIES, what, (int)bucket_s, (int)period_s, cost.whole, PLAIN_BYTES,
-		cost.whole / PLAIN_BYTES, cost.bytes, cost.day_mib, cost.value_ns, cost.seal_us,
-		cost.seal_most_us);
+		cost.whole / PLAIN_BYTES, cost.day_mib, cost.value_ns, cost.seal_us);
 }
 
 static void time_reading(void)
@@ -240,12 +188,12 @@ int main(void)
 	if (!image) {
 		return 1;
 	}
-	tell("all varying", SERIES, 10, 50);
+	print_cost("all varying", SERIES, 10, 50);
 	time_reading();
-	tell("a quarter varying", SERIES / 4, 10, 50);
-	tell("all constant", 0, 10, 50);
-	tell("all varying", SERIES, 60, 60);
-	tell("all varying", SERIES, 60, 300);
+	print_cost("a quarter varying", SERIES / 4, 10, 50);
+	print_cost("all constant", 0, 10, 50);
+	print_cost("all varying", SERIES, 60, 60);
+	print_cost("all varying", SERIES, 60, 300);
 	free(image);
 	return 0;
 }

@@ -1,160 +1,268 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon pays for one event: reading it out of a 1 MiB mapping and the statistics of its
- * stage. One writer fills the ring, only the drain is timed; the median of many rounds.
+ * What the daemon pays for one record: its path from a 1 MiB mapping through ingest and the
+ * statistics of its stage into the raw records. A thread on another processor fills the mapping as
+ * an app does, then wakes the loop; what is measured is the CPU time of the loop. Stages that carry
+ * a frame id, as after edgeprof_set_frame(), and frames of 8 stages (9 records), in random order;
+ * the median of rounds. The floor adds up as many durations that the other processor has written.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uv.h>
 
 #include "daemon/core/apps/apps.h"
-#include "daemon/ingest/ring.h"
+#include "daemon/core/metrics/processes.h"
+#include "daemon/core/status/counters.h"
+#include "daemon/host/socket.h"
+#include "daemon/ingest/ingest.h"
+#include "daemon/util/accounts.h"
+#include "daemon/util/deferred_close.h"
 #include "tests/unit/ingest/ring_writer.h"
 #include "tests/bench/bench.h"
 
-enum { SIZE = 1024 * 1024, ROUNDS = 200, STAGES = 8 };
+enum { SIZE = 1024 * 1024, ROUNDS_MAX = 60, STAGES = 8 };
 
 static const uint64_t PAST_NS = 100000000000u;
 
-static struct apps *apps;
-static struct app_process *process;
-static uint64_t drain_ns;
+static struct counters counters;
+static struct processes processes;
+static struct core core = {.counters = &counters, .processes = &processes};
+static uv_loop_t loop;
+static char path[64];
+static pthread_barrier_t barrier;
 
-static void take_declaration(void *ctx, uint32_t index, const struct proto_declaration *copy)
-{
-	(void)ctx;
-	apps_declare(apps, process, index, copy);
-}
+/* A process as the daemon sees it. */
+struct feeder {
+	struct writer writer;
+	int fd; /* its connection */
+	bool frames;
+	uint64_t frame;
+	unsigned count; /* records of this round */
+};
 
-static bool take_record(void *ctx, uint32_t slot, const struct proto_record *copy)
-{
-	(void)ctx;
-	apps_record(apps, process, slot, copy, drain_ns);
-	return true;
-}
+static struct feeder *filling; /* NULL: the writer ends */
 
-static unsigned fill(struct writer *writer)
+static unsigned fill(struct feeder *feeder)
 {
-	static uint64_t first_frame; /* frames go on from round to round */
-	unsigned count = 0;
-	uint64_t t = (uint64_t)now_ns();
-	struct proto_record record = {.kind = PROTO_KIND_COMPLETE, .start_ns = t - PAST_NS};
-	do {
-		record.stage = (uint16_t)(count % STAGES);
+	unsigned count = 0, stage = 0;
+	struct proto_record record = {
+		.start_ns = (uint64_t)now_ns() - PAST_NS, .cpu_us = PROTO_CPU_NOT_MEASURED};
+	uint64_t begin_ns = record.start_ns;
+	for (;;) {
+		bool ends = feeder->frames && stage == STAGES;
+		record.kind = ends ? PROTO_KIND_FRAME : PROTO_KIND_COMPLETE;
+		record.stage = (uint16_t)(ends ? 0 : stage % STAGES);
+		record.frame = feeder->frame;
 		record.value = 1000000 + (count * 2654435761u) % 1000000;
-		record.frame = first_frame + count / STAGES;
-		record.cpu_us = PROTO_CPU_NOT_MEASURED;
-		record.start_ns += 2000000; /* one stage after the other, as in a pipeline */
+		if (ends) {
+			record.value = record.start_ns - begin_ns;
+			record.start_ns = begin_ns;
+		}
+		if (!writer_put(&feeder->writer, 0, &record)) {
+			feeder->frame++;
+			return count;
+		}
 		count++;
-	} while (writer_put(writer, 0, &record));
-	first_frame += count / STAGES + 1;
-	return count - 1;
+		record.start_ns += ends ? record.value : 2000000;
+		stage = ends ? 0 : stage + 1;
+		if (ends || (!feeder->frames && stage == STAGES)) {
+			begin_ns = record.start_ns;
+			feeder->frame++;
+			stage = 0;
+		}
+	}
 }
 
-/* The floor, ns an event: the durations of as many records added up. */
-static double plain_loop(const void *map, unsigned count)
+static void *write_rounds(void *arg)
 {
-	const struct proto_record *record = map;
-	uint64_t sum = 0, begin_ns = now_ns();
-	for (unsigned i = 0; i < count && i < SIZE / sizeof(*record); i++) {
+	(void)arg;
+	if (!keep_on(false)) {
+		abort();
+	}
+	for (;;) {
+		pthread_barrier_wait(&barrier);
+		if (!filling) {
+			return NULL;
+		}
+		filling->count = fill(filling);
+		if (send(filling->fd, "", 1, MSG_NOSIGNAL) < 0) {
+			filling->count = 0;
+		}
+		pthread_barrier_wait(&barrier);
+	}
+}
+
+static int say_hello(int fd, const char *name, int memfd)
+{
+	struct proto_hello hello = {.magic = PROTO_HELLO_MAGIC,
+		.major = PROTO_MAP_MAJOR,
+		.mapping_size = SIZE,
+		.page_size = (uint32_t)sysconf(_SC_PAGESIZE),
+		.mono_ns = (uint64_t)now_ns()};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec iov = {&hello, sizeof(hello)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	snprintf(hello.app, sizeof(hello.app), "%s", name);
+	*c = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+	memcpy(CMSG_DATA(c), &memfd, sizeof(memfd));
+	return sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof(hello) ? 0 : -1;
+}
+
+static int feeder_open(struct feeder *feeder, const char *name)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int memfd = memfd_create("edgeprof", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	feeder->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (ftruncate(memfd, SIZE) < 0 || posix_fallocate(memfd, 0, SIZE) != 0 ||
+		fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
+		connect(feeder->fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		return -1;
+	}
+	void *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (map == MAP_FAILED) {
+		return -1;
+	}
+	writer_init(&feeder->writer, map, SIZE);
+	for (int i = 0; i < STAGES; i++) {
+		char stage[16];
+		snprintf(stage, sizeof(stage), "s%d", i);
+		writer_declare(&feeder->writer, stage, 1500000);
+	}
+	uint64_t attached = counters.attaches;
+	int r = say_hello(feeder->fd, name, memfd);
+	close(memfd);
+	while (r == 0 && counters.attaches == attached && counters.attaches_refused == 0) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	return counters.attaches_refused == 0 ? r : -1;
+}
+
+/* ns a record. */
+static double drain(struct feeder *feeder, struct throttle_times *times)
+{
+	uint64_t before = counters.events_received;
+	filling = feeder;
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	throttle_times_sample(times, (uint64_t)now_ns(), THROTTLE_NO);
+	double start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	while (feeder->count > 0 && counters.events_received - before < feeder->count) {
+		uv_run(&loop, UV_RUN_ONCE);
+	}
+	return (clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / feeder->count;
+}
+
+static double floor_ns(struct feeder *feeder)
+{
+	const struct proto_record *record = feeder->writer.map;
+	uint64_t sum = 0;
+	filling = feeder;
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	double start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (unsigned i = 0; i < SIZE / sizeof(*record); i++) {
 		sum += record[i].value;
 	}
 	__asm__ volatile("" : : "r"(sum)); /* it is wanted */
-	return (double)(now_ns() - begin_ns) / count;
-}
-
-/* The most stages that there may be, all with events in the interval: what one tick pays. */
-static void sample_all(void)
-{
-	for (unsigned a = 0; a < 2; a++) {
-		char name[16];
-		snprintf(name, sizeof(name), "app%u", a);
-		if (apps_attach(apps, name, 0, 1, 1, SIZE, now_ns(), &process) < 0) {
-			return;
-		}
-		for (uint32_t i = 0; i < APP_STAGES_MAX - 8; i++) {
-			struct proto_declaration declaration = {.deadline_ns = 1500000};
-			snprintf(declaration.name, sizeof(declaration.name), "s%u", i);
-			apps_declare(apps, process, i, &declaration);
-		}
-		drain_ns = now_ns();
-		for (unsigned k = 0; k < 1024 * (APP_STAGES_MAX - 8); k++) {
-			const struct proto_record record = {.kind = PROTO_KIND_COMPLETE,
-				.stage = (uint16_t)(k % (APP_STAGES_MAX - 8)),
-				.start_ns = drain_ns - 5000000,
-				.value = 1000000 + (k * 2654435761u) % 1000000,
-				.frame = PROTO_NO_FRAME,
-				.cpu_us = PROTO_CPU_NOT_MEASURED};
-			apps_record(apps, process, 0, &record, drain_ns);
-		}
-		apps_drained(apps, process);
+	double took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	uint64_t all = counters.events_received + feeder->count;
+	while (counters.events_received < all) {
+		uv_run(&loop, UV_RUN_ONCE);
 	}
-	drain_ns = now_ns();
-	apps_sample(apps, drain_ns);
-	printf("sample of %zu stages of 1024: %.0f us\n", apps_counts(apps)->stages,
-		(double)(now_ns() - drain_ns) / 1e3);
+	return took / (SIZE / sizeof(*record));
 }
 
-int main(void)
+static int core_open(struct run_socket *bound, struct ingest **ingest)
 {
-	struct sources *sources;
+	const struct apps_options apps = {.stage_window = 1024, .frame_window = 300};
+	char dir[] = "/tmp/edgeprof-bench-XXXXXX";
 	struct source *source;
-	struct metrics *metrics;
-	struct timeline *timeline;
-	struct writer writer;
-	struct ring *ring;
-	const struct apps_options options = {.stage_window = 1024, .frame_window = 300};
-	void *map = aligned_alloc(4096, SIZE);
-	if (!map) {
-		return 1;
+	if (!mkdtemp(dir) || accounts_create(&core.accounts) < 0 ||
+		deferred_close_create(&core.deferred_close) < 0 ||
+		sources_create(&core.sources) < 0 ||
+		sources_add(core.sources, "apps", 0, &source) < 0 ||
+		metrics_create(&core.metrics) < 0 || timeline_create(16, &core.timeline) < 0 ||
+		apps_create(core.metrics, source, core.timeline, &apps, &core.apps) < 0 ||
+		uv_loop_init(&loop) < 0) {
+		return -1;
 	}
-	memset(map, 0, SIZE);
-	writer_init(&writer, map, SIZE);
-	if (sources_create(&sources) < 0 || sources_add(sources, "apps", 0, &source) < 0 ||
-		metrics_create(&metrics) < 0 || timeline_create(16, &timeline) < 0 ||
-		apps_create(metrics, source, timeline, &options, &apps) < 0 ||
-		apps_attach(apps, "bench", 0, 1, 1, SIZE, now_ns(), &process) < 0 ||
-		ring_create(map, SIZE, &ring) < 0) {
-		return 1;
+	snprintf(path, sizeof(path), "%s/events", dir);
+	if (run_socket_open(bound, path, SOCK_SEQPACKET, NULL) < 0) {
+		return -1;
 	}
-	for (int i = 0; i < STAGES; i++) {
-		char name[16];
-		snprintf(name, sizeof(name), "s%d", i);
-		writer_declare(&writer, name, 1500000);
-	}
+	const struct ingest_options options = {.fd = bound->fd,
+		.owner = bound->owner,
+		.sample_interval_ns = 1000000000,
+		.drain_interval_ns = 5000000,
+		.max_connections = 64,
+		.max_mapping_bytes = 16 << 20};
+	return ingest_open(&loop, &core, &options, ingest);
+}
+
+static void core_close(struct run_socket *bound, struct ingest *ingest)
+{
+	ingest_close(ingest);
+	run_socket_close(bound);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_loop_close(&loop);
+	apps_destroy(core.apps);
+	timeline_destroy(core.timeline);
+	metrics_destroy(core.metrics);
+	sources_destroy(core.sources);
+	deferred_close_destroy(core.deferred_close);
+	accounts_destroy(core.accounts);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+}
+
+int main(int argc, char **argv)
+{
+	static struct feeder feeders[2] = {{.frames = false}, {.frames = true}};
+	static double took[2][ROUNDS_MAX], plain[ROUNDS_MAX];
 	static struct throttle_times times;
+	struct run_socket bound;
+	struct ingest *ingest;
+	pthread_t writer;
+	size_t rounds = is_short(argc, argv) ? 3 : ROUNDS_MAX;
+	if (!keep_on(true)) {
+		puts("drain.events - one processor\ndrain.frames - one processor");
+		return 0;
+	}
+	if (core_open(&bound, &ingest) < 0 || feeder_open(&feeders[0], "single") < 0 ||
+		feeder_open(&feeders[1], "framed") < 0) {
+		return 1;
+	}
 	for (uint64_t ago_ns = 2 * PAST_NS; ago_ns > 0; ago_ns -= 1000000000) {
-		throttle_times_sample(&times, now_ns() - ago_ns, THROTTLE_NO);
+		throttle_times_sample(&times, (uint64_t)now_ns() - ago_ns, THROTTLE_NO);
 	}
-	apps_set_throttle_times(apps, &times);
-	const struct ring_sink sink = {take_declaration, take_record, NULL};
-	static double rounds[ROUNDS], loops[ROUNDS];
-	for (int i = 0; i < ROUNDS; i++) {
-		unsigned count = fill(&writer);
-		bool more;
-		drain_ns = now_ns();
-		throttle_times_sample(&times, drain_ns, THROTTLE_NO);
-		size_t done = ring_drain(ring, &sink, UINT32_MAX, &more);
-		apps_drained(apps, process);
-		rounds[i] = (double)(now_ns() - drain_ns) / (double)done;
-		loops[i] = plain_loop(map, count);
-		if (done != count || process->accounting.invalid) {
-			fprintf(stderr, "%zu of %u events arrived\n", done, count);
-			return 1;
-		}
+	apps_set_throttle_times(core.apps, &times);
+	pthread_barrier_init(&barrier, NULL, 2);
+	pthread_create(&writer, NULL, write_rounds, NULL);
+	for (size_t r = 0; r < rounds; r++) {
+		bool first = toss();
+		took[first][r] = drain(&feeders[first], &times);
+		took[!first][r] = drain(&feeders[!first], &times);
+		plain[r] = floor_ns(&feeders[0]);
 	}
-	qsort(rounds, ROUNDS, sizeof(rounds[0]), by_value);
-	qsort(loops, ROUNDS, sizeof(loops[0]), by_value);
-	printf("drain incl. statistics: %.1f ns/event (p95 %.1f; bar 30, aim 12), %.0f x a plain "
-	       "loop's "
-	       "%.2f ns\n",
-		rounds[ROUNDS / 2], rounds[ROUNDS * 95 / 100],
-		rounds[ROUNDS / 2] / loops[ROUNDS / 2], loops[ROUNDS / 2]);
-	sample_all();
-	ring_destroy(ring);
-	apps_destroy(apps);
-	timeline_destroy(timeline);
-	metrics_destroy(metrics);
-	sources_destroy(sources);
-	free(map);
-	return 0;
+	filling = NULL;
+	pthread_barrier_wait(&barrier);
+	pthread_join(writer, NULL);
+	result("drain.events", median(took[0], rounds));
+	result("drain.frames", median(took[1], rounds));
+	result("drain.events.floor", median(plain, rounds));
+	close(feeders[0].fd);
+	close(feeders[1].fd);
+	bool exact = counters.events_invalid == 0 && counters.events_received > 0;
+	core_close(&bound, ingest);
+	return exact ? 0 : 1;
 }

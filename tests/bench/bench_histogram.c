@@ -2,23 +2,20 @@
 /*
  * What a long span costs per event: adding lognormal durations to a histogram, beside a loop that
  * only loads them (the floor) and one that appends them to an array of floats (what it replaces).
- * In turns in the same run, medians of many rounds. Then what is asked once: four percentiles, a
- * merge, a difference; and the sort of a window of 1024 against qsort.
+ * In random order in the same run, medians of many rounds.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/histogram.h"
-#include "proto/percentile.h"
 #include "tests/bench/bench.h"
 
-enum { VALUES = 16384, ROUNDS = 301, WINDOW = 1024 };
+enum { VALUES = 16384, ROUNDS_MAX = 101 };
 
 static uint64_t values[VALUES];
 static float array[VALUES];
-static struct proto_histogram histogram, part, rest;
-static double sorted[WINDOW];
+static struct proto_histogram histogram;
 
 /* The compiler must take memory for changed: each value is loaded one by one in every loop. */
 static inline void keep(const void *p)
@@ -50,55 +47,22 @@ static void add(void)
 	}
 }
 
-static void percentiles(void)
+/* The largest error of a percentile, in percent. */
+static double error_percent(void)
 {
 	static const double p[] = {50, 90, 95, 99};
-	double ret[4];
-	proto_histogram_percentiles(&histogram, p, ret, 4);
-	keep(ret);
-}
-
-static void merge(void)
-{
-	rest = part;
-	proto_histogram_add_all(&rest, &part);
-	keep(&rest);
-}
-
-static void subtract(void)
-{
-	proto_histogram_subtract(&histogram, &part, &rest);
-	keep(&rest);
-}
-
-/* Another part of the values each round: one order again and again is learnt by the processor. */
-static void new_window(void)
-{
-	static size_t at;
-	for (size_t i = 0; i < WINDOW; i++) {
-		sorted[i] = (double)values[(at + i) % VALUES];
+	static double exact[VALUES];
+	double got[4], largest = 0;
+	for (size_t i = 0; i < VALUES; i++) {
+		exact[i] = (double)values[i];
 	}
-	at += 999;
-}
-
-static void only_window(void)
-{
-	new_window();
-	keep(sorted);
-}
-
-static void ours(void)
-{
-	new_window();
-	proto_sort(sorted, WINDOW);
-	keep(sorted);
-}
-
-static void theirs(void)
-{
-	new_window();
-	qsort(sorted, WINDOW, sizeof(sorted[0]), by_value);
-	keep(sorted);
+	qsort(exact, VALUES, sizeof(exact[0]), by_value);
+	proto_histogram_percentiles(&histogram, p, got, 4);
+	for (size_t k = 0; k < 4; k++) {
+		double value = exact[(size_t)(p[k] / 100 * (VALUES - 1))];
+		largest = fmax(largest, 100 * fabs(got[k] / value - 1));
+	}
+	return largest;
 }
 
 static double gauss(void)
@@ -110,41 +74,29 @@ static double gauss(void)
 	return sum;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static void (*const runs[])(void) = {
-		load, append, add, percentiles, merge, subtract, only_window, ours, theirs};
-	enum { LOAD, APPEND, ADD, PERCENTILES, MERGE, SUBTRACT, COPY, OURS, THEIRS, RUNS };
-	static double ns[RUNS][ROUNDS], median[RUNS];
+	static void (*const runs[])(void) = {load, append, add};
+	enum { LOAD, APPEND, ADD, RUNS };
+	static double ns[RUNS][ROUNDS_MAX];
+	size_t rounds = is_short(argc, argv) ? 3 : ROUNDS_MAX;
 	srand(1);
 	for (size_t i = 0; i < VALUES; i++) {
 		values[i] = (uint64_t)(8e6 * exp(0.6 * gauss()));
 	}
 	proto_histogram_init(&histogram);
-	proto_histogram_init(&part);
-	for (size_t i = 0; i < VALUES / 2; i++) {
-		proto_histogram_add(&part, values[i]);
-	}
-	for (int r = 0; r < ROUNDS; r++) {
+	for (size_t r = 0; r < rounds; r++) {
+		int first = toss() + toss();
 		for (int i = 0; i < RUNS; i++) {
 			double start = now_ns();
-			runs[i]();
-			ns[i][r] = now_ns() - start;
+			runs[(first + i) % RUNS]();
+			ns[(first + i) % RUNS][r] = (now_ns() - start) / VALUES;
 		}
 	}
-	for (int i = 0; i < RUNS; i++) {
-		qsort(ns[i], ROUNDS, sizeof(double), by_value);
-		median[i] = ns[i][ROUNDS / 2];
-	}
-	double floor_ns = median[LOAD] / VALUES, add_ns = median[ADD] / VALUES;
-	double append_ns = median[APPEND] / VALUES;
-	printf("histogram: %.2f KiB, add %.2f ns (load alone %.2f ns: ratio %.1f; float append "
-	       "%.2f ns: ratio %.1f)\n",
-		(double)sizeof(histogram) / 1024, add_ns, floor_ns, add_ns / floor_ns, append_ns,
-		add_ns / append_ns);
-	printf("histogram: 4 percentiles %.2f us, merge %.2f us, difference %.2f us\n",
-		median[PERCENTILES] / 1e3, median[MERGE] / 1e3, median[SUBTRACT] / 1e3);
-	printf("sort of %d: %.1f us, qsort %.1f us\n", WINDOW, (median[OURS] - median[COPY]) / 1e3,
-		(median[THEIRS] - median[COPY]) / 1e3);
-	return histogram.count != (uint64_t)VALUES * ROUNDS;
+	double loop_ns = median(ns[LOAD], rounds);
+	result("histogram.add", median(ns[ADD], rounds) - loop_ns);
+	result("histogram.add.floor", median(ns[APPEND], rounds) - loop_ns);
+	result("histogram.size", (double)sizeof(histogram) / 1024);
+	result("histogram.error", error_percent());
+	return histogram.count != (uint64_t)VALUES * rounds;
 }

@@ -2,138 +2,92 @@
 /*
  * What history costs beside a plain ring of floats: bytes per sample, append and scan, on series as
  * boards have them: a temperature in half degrees, the load of a CPU, memory in use, a latency.
- * Then the two questions people ask: the last hour, and a week. In turns in one run, medians of
- * rounds.
+ * In turns in one run, medians of rounds.
+ *
+ * bench_history fill DIR: fills DIR/history, 16 MiB, with 256 metrics from this boot's start until
+ * now, as a daemon of it would have left it.
  */
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <ctype.h>
 
 #include "daemon/core/history/history.h"
+#include "daemon/util/runfile.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/walks.h"
 
 #define SECOND UINT64_C(1000000000)
 
-enum { POOL = 32 * 1024 * 1024, SAMPLES = 3600, ROUNDS = 21, COLUMNS = 16, POINTS = 16384 };
-enum { WEEK = 7 * 86400 };
+enum { POOL = 32 * 1024 * 1024, SAMPLES = 3600, ROUNDS_MAX = 5, COLUMNS = 16, POINTS = 16384 };
+enum { FILE_SIZE = 16 * 1024 * 1024, GROUPS = 16, FILL_ROWS = 60000 };
 
-static const uint8_t boot[16] = "bench";
+static uint8_t boot[16] = "bench";
 static struct history_point points[POINTS];
 static float plain[COLUMNS][SAMPLES];
-static uint64_t plain_ns[SAMPLES];
 static double values[COLUMNS][SAMPLES];
 static volatile double sink;
 
-static double uniform(void)
-{
-	return (double)rand() / RAND_MAX * 2 - 1;
-}
-
-static const struct kind {
-	const char *name;
-	enum unit unit;
-	double start;
-} kinds[] = {
-	{"temperature", UNIT_CELSIUS, 55},
-	{"cpu", UNIT_PERCENT, 40},
-	{"memory", UNIT_BYTES, 3e9},
-	{"latency", UNIT_MILLISECONDS, 18},
-};
-
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-
-static double next(const struct kind *kind, double value)
-{
-	switch (kind->unit) {
-	case UNIT_CELSIUS:
-		return value + 0.5 * round(uniform() * 0.8) + round((kind->start - value) / 20) / 2;
-	case UNIT_PERCENT:
-		return fmin(100, fmax(0, value + 4 * uniform() + (kind->start - value) / 10));
-	case UNIT_BYTES:
-		return value + 4096 * round(100 * uniform()) + (kind->start - value) / 50;
-	default:
-		return kind->start * exp(0.1 * uniform());
-	}
-}
-
 struct board {
-	void *pool;
 	struct sources *sources;
-	struct source *source;
 	struct metrics *metrics;
-	struct metric *metric[COLUMNS];
-	struct history *history;
+	struct source *source[GROUPS];
+	struct metric *metric[GROUPS][COLUMNS];
+	size_t groups;
 };
 
 static void board_finish(struct board *board)
 {
-	history_destroy(board->history);
 	metrics_destroy(board->metrics);
 	sources_destroy(board->sources);
-	free(board->pool);
 }
 
-static int board_init(struct board *board, const struct kind *kind)
+static int board_init(struct board *board, size_t groups, const struct walk *kind)
 {
-	*board = (struct board){.pool = calloc(1, POOL)};
-	if (board->pool == NULL || sources_create(&board->sources) < 0 ||
-		sources_add(board->sources, "bench", SECOND, &board->source) < 0 ||
-		metrics_create(&board->metrics) < 0 ||
-		history_create(board->pool, POOL, boot, &board->history, NULL) < 0) {
+	*board = (struct board){.groups = groups};
+	if (sources_create(&board->sources) < 0 || metrics_create(&board->metrics) < 0) {
 		return -1;
 	}
-	for (int c = 0; c < COLUMNS; c++) {
-		char name[32];
-		snprintf(name, sizeof(name), "bench/%d", c);
-		if (metrics_add(board->metrics, board->source, name, kind->unit,
-			    &board->metric[c]) < 0) {
+	for (size_t i = 0; i < groups * COLUMNS; i++) {
+		char group[24], name[48];
+		size_t g = i / COLUMNS;
+		snprintf(group, sizeof(group), "bench%zu", g);
+		snprintf(name, sizeof(name), "%s/%zu", group, i % COLUMNS);
+		if ((i % COLUMNS == 0 &&
+			    sources_add(board->sources, group, SECOND, &board->source[g]) < 0) ||
+			metrics_add(board->metrics, board->source[g], name, kind->unit,
+				&board->metric[g][i % COLUMNS]) < 0) {
 			return -1;
 		}
 	}
 	return 0;
 }
 
-/* One second of all columns. */
-static void board_tick(struct board *board, size_t i, uint64_t t_ns)
+/* One row of all groups. */
+static void board_tick(struct board *board, struct history *history, size_t i, uint64_t t_ns)
 {
-	for (int c = 0; c < COLUMNS; c++) {
-		metric_set(board->metric[c], values[c][i % SAMPLES]);
+	for (size_t g = 0; g < board->groups; g++) {
+		for (int c = 0; c < COLUMNS; c++) {
+			metric_set(board->metric[g][c], values[c][i % SAMPLES]);
+		}
+		metrics_commit(board->metrics, board->source[g], t_ns);
+		history_append(history, board->metrics, board->source[g], t_ns);
 	}
-	metrics_commit(board->metrics, board->source, t_ns);
-	history_append(board->history, board->metrics, board->source, t_ns);
 }
 
-static size_t scan(struct board *board, uint64_t from_ns, uint64_t step_ns)
+static size_t scan(struct history *history)
 {
-	struct history_cursor cursor = {
-		.from_ns = from_ns, .to_ns = UINT64_MAX, .step_ns = step_ns};
+	struct history_cursor cursor = {.to_ns = UINT64_MAX};
 	size_t total = 0;
 	bool done = false;
-	if (history_find(board->history, "bench/3", &cursor.series) < 0) {
+	if (history_find(history, "bench0/3", &cursor.series) < 0) {
 		return 0;
 	}
 	while (!done) {
-		size_t count = history_read(board->history, &cursor, points, POINTS, 0, &done);
+		size_t count = history_read(history, &cursor, points, POINTS, 0, &done);
 		for (size_t i = 0; i < count; i++) {
 			sink = points[i].mean;
 		}
 		total += count;
 	}
 	return total;
-}
-
-static double time_plain_append(void)
-{
-	double start = now_ns();
-	for (size_t i = 0; i < SAMPLES; i++) {
-		plain_ns[i] = i * SECOND;
-		for (int c = 0; c < COLUMNS; c++) {
-			plain[c][i] = (float)values[c][i];
-		}
-		__asm__ volatile("" : : "r"(plain) : "memory");
-	}
-	return (now_ns() - start) / SAMPLES / COLUMNS;
 }
 
 static double time_plain_scan(void)
@@ -145,89 +99,120 @@ static double time_plain_scan(void)
 	return (now_ns() - start) / SAMPLES;
 }
 
-static int run_kind(const struct kind *kind)
+static void walk(const struct walk *kind)
 {
-	double append[ROUNDS], read[ROUNDS], plain_append[ROUNDS], plain_read[ROUNDS], bytes = NAN;
 	for (int c = 0; c < COLUMNS; c++) {
 		double value = kind->start;
 		for (size_t i = 0; i < SAMPLES; i++) {
-			values[c][i] = value = next(kind, value);
+			values[c][i] = value = walk_next(kind, value);
 		}
 	}
-	for (int r = 0; r < ROUNDS; r++) {
+}
+
+struct cost {
+	double bytes, read_ns, plain_ns;
+};
+
+static int run_kind(const struct walk *kind, size_t rounds, struct cost *ret)
+{
+	double read[ROUNDS_MAX], plain_read[ROUNDS_MAX];
+	walk(kind);
+	for (size_t r = 0; r < rounds; r++) {
 		struct board board;
-		if (board_init(&board, kind) < 0) {
-			board_finish(&board);
+		struct history *history = NULL;
+		struct history_usage usage;
+		void *pool = calloc(1, POOL);
+		if (!pool || board_init(&board, 1, kind) < 0 ||
+			history_create(pool, POOL, boot, &history, NULL) < 0) {
 			return -1;
 		}
-		double start = now_ns();
 		for (size_t i = 0; i < SAMPLES; i++) {
-			board_tick(&board, i, (i + 1) * SECOND);
+			board_tick(&board, history, i, (i + 1) * SECOND);
 		}
-		append[r] = (now_ns() - start) / SAMPLES / COLUMNS;
-		start = now_ns();
-		size_t count = scan(&board, 0, 0);
-		read[r] = (now_ns() - start) / (double)(count > 0 ? count : 1);
-		plain_append[r] = time_plain_append();
+		double start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		size_t count = scan(history);
+		read[r] = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) /
+			  (double)(count > 0 ? count : 1);
 		plain_read[r] = time_plain_scan();
-		struct history_usage usage;
-		history_usage(board.history, &usage);
-		bytes = usage.tier[HISTORY_FULL].bytes_per_sample;
+		history_usage(history, &usage);
+		ret->bytes = usage.tier[HISTORY_FULL].bytes_per_sample;
+		history_destroy(history);
 		board_finish(&board);
+		free(pool);
 	}
-	/* the ring has a time of 8 bytes for a row of the columns */
-	double ring = sizeof(float) + (double)sizeof(plain_ns[0]) / COLUMNS;
-	double a = median(append, ROUNDS), pa = median(plain_append, ROUNDS);
-	double s = median(read, ROUNDS), ps = median(plain_read, ROUNDS);
-	printf("history of %s: %.2f bytes a sample (float ring %.2f: ratio %.2f), append %.1f ns "
-	       "with set and commit (ring %.1f: ratio %.0f), scan %.1f ns (ring %.1f: ratio "
-	       "%.0f)\n",
-		kind->name, bytes, ring, bytes / ring, a, pa, a / pa, s, ps, s / ps);
+	ret->read_ns = median(read, rounds);
+	ret->plain_ns = median(plain_read, rounds);
 	return 0;
 }
 
-static double time_query(struct board *board, uint64_t from_ns, uint64_t step_ns, size_t *ret)
+static int read_boot_id(void)
 {
-	double list[ROUNDS];
-	for (int r = 0; r < ROUNDS; r++) {
-		double start = now_ns();
-		*ret = scan(board, from_ns, step_ns);
-		list[r] = (now_ns() - start) / 1e6;
-	}
-	return median(list, ROUNDS);
-}
-
-static int run_queries(void)
-{
-	struct board board;
-	size_t hour, week, coarse;
-	if (board_init(&board, &kinds[1]) < 0) {
-		board_finish(&board);
+	char text[64] = "";
+	size_t digits = 0;
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (!file || !fgets(text, sizeof(text), file)) {
 		return -1;
 	}
-	for (size_t i = 1; i <= WEEK; i++) {
-		board_tick(&board, i, i * SECOND);
-	}
-	double hour_ms = time_query(&board, (WEEK - 3600) * SECOND, 0, &hour);
-	double week_ms = time_query(&board, 0, 60 * SECOND, &week);
-	double coarse_ms = time_query(&board, 0, 3600 * SECOND, &coarse);
-	double plain_hour_ms = time_plain_scan() * 3600 / 1e6;
-	printf("history queries of 1 series: last hour %.2f ms (%zu rows; ring %.3f ms: ratio "
-	       "%.0f), 7 days by the minute %.2f ms (%zu rows: %.0f ns each), by the hour %.2f ms "
-	       "(%zu rows)\n",
-		hour_ms, hour, plain_hour_ms, hour_ms / plain_hour_ms, week_ms, week,
-		week_ms * 1e6 / (double)(week > 0 ? week : 1), coarse_ms, coarse);
-	board_finish(&board);
-	return 0;
-}
-
-int main(void)
-{
-	srand(1);
-	for (size_t k = 0; k < KINDS; k++) {
-		if (run_kind(&kinds[k]) < 0) {
-			return 1;
+	fclose(file);
+	memset(boot, 0, sizeof(boot));
+	for (const char *c = text; *c && digits < 32; c++) {
+		if (isxdigit((unsigned char)*c)) {
+			int value = isdigit((unsigned char)*c) ? *c - '0' : *c - 'a' + 10;
+			boot[digits / 2] = (uint8_t)(boot[digits / 2] << 4 | value);
+			digits++;
 		}
 	}
-	return run_queries() < 0;
+	return digits == 32 ? 0 : -1;
+}
+
+/* 16 sources of 16 metrics: 256 as on a board. False: not full. */
+static bool fill(const char *dir)
+{
+	struct board board;
+	struct runfile file;
+	struct history *history = NULL;
+	struct history_usage usage;
+	if (read_boot_id() < 0 || runfile_open(dir, "history", FILE_SIZE, &file) < 0 ||
+		history_create(file.data, file.size, boot, &history, NULL) < 0 ||
+		board_init(&board, GROUPS, &kinds[1]) < 0) {
+		return false;
+	}
+	uint64_t step_ns = (uint64_t)now_ns() / (FILL_ROWS + 1);
+	walk(&kinds[1]);
+	for (size_t i = 0; i < FILL_ROWS; i++) {
+		board_tick(&board, history, i, (i + 1) * step_ns);
+	}
+	history_usage(history, &usage);
+	history_destroy(history);
+	board_finish(&board);
+	runfile_close(&file);
+	return usage.evicted_blocks > 0;
+}
+
+int main(int argc, char **argv)
+{
+	size_t rounds = is_short(argc, argv) ? 1 : ROUNDS_MAX;
+	double bytes = 0, read_ns = 0, plain_ns = 0;
+	srand(1);
+	if (argc == 3 && strcmp(argv[1], "fill") == 0) {
+		return fill(argv[2]) ? 0 : 1;
+	}
+	for (size_t k = 0; k < KINDS; k++) {
+		char key[48];
+		struct cost cost;
+		if (run_kind(&kinds[k], rounds, &cost) < 0) {
+			return 1;
+		}
+		snprintf(key, sizeof(key), "history.bytes.%s", kinds[k].name);
+		result(key, cost.bytes);
+		bytes += cost.bytes / KINDS;
+		read_ns += cost.read_ns / KINDS;
+		plain_ns += cost.plain_ns / KINDS;
+	}
+	result("history.bytes", bytes);
+	/* a float ring has a time of 8 bytes for a row of its columns */
+	result("history.bytes.floor", sizeof(float) + (double)sizeof(uint64_t) / COLUMNS);
+	result("history.read", read_ns);
+	result("history.read.floor", plain_ns);
+	return 0;
 }

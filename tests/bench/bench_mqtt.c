@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a QoS 1 message costs between the main loop and the broker's acknowledgement: through the
- * outbox and the thread, with and without the table that outlives the process, against a bare
- * libmosquitto loop with as many messages in flight. Run by bench_mqtt.py with a broker's port.
+ * outbox, the table that outlives the process and the thread, against a bare libmosquitto loop with
+ * as many messages in flight. Run by mqtt.py with a broker's port.
  */
-#include <errno.h>
 #include <mosquitto.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "daemon/publish/mqtt/link.h"
+#include "tests/bench/bench.h"
 
-enum { MESSAGES = 20000, QUEUE = 512, PAYLOAD = 300 };
+enum { MESSAGES_MAX = 20000, QUEUE = 512, PAYLOAD = 300 };
 
 static char payload[PAYLOAD];
-
-static double seconds(clockid_t clock)
-{
-	struct timespec ts;
-	clock_gettime(clock, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static void print(const char *name, double wall_s, double cpu_s, unsigned delivered)
-{
-	printf("%-28s %6u delivered of %d, %8.0f messages/s, %6.2f us CPU per message\n", name,
-		delivered, MESSAGES, delivered / wall_s, cpu_s / delivered * 1e6);
-}
+static unsigned messages = MESSAGES_MAX;
 
 static void on_publish(struct mosquitto *mosq, void *userdata, int mid)
 {
@@ -44,15 +28,14 @@ static int bare(int port)
 	mosquitto_publish_callback_set(mosq, on_publish);
 	mosquitto_int_option(mosq, MOSQ_OPT_TCP_NODELAY, 1);
 	int r = mosquitto_connect(mosq, "127.0.0.1", port, 60);
-	double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
-	while (!r && delivered < MESSAGES) {
-		for (; sent < MESSAGES && sent - delivered < OUTBOX_IN_FLIGHT; sent++) {
+	double cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	while (!r && delivered < messages) {
+		for (; sent < messages && sent - delivered < OUTBOX_IN_FLIGHT; sent++) {
 			mosquitto_publish(mosq, NULL, "bench/bare", PAYLOAD, payload, 1, false);
 		}
 		r = mosquitto_loop(mosq, 1000, 1);
 	}
-	print("bare libmosquitto loop", seconds(CLOCK_MONOTONIC) - wall,
-		seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu, delivered);
+	result("mqtt.message.floor", (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e3 / delivered);
 	mosquitto_destroy(mosq);
 	return r;
 }
@@ -62,12 +45,12 @@ static void on_async(uv_async_t *async)
 	(void)async;
 }
 
-static int ours(int port, const char *name, bool keep)
+static int ours(int port)
 {
 	uv_loop_t loop;
 	uv_async_t async;
 	struct mqtt_link *link;
-	void *memory = keep ? calloc(1, slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE)) : NULL;
+	void *memory = calloc(1, slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
 	struct mqtt_thread *thread;
 	if (mqtt_thread_create(&thread) < 0) {
 		return -1;
@@ -92,25 +75,24 @@ static int ours(int port, const char *name, bool keep)
 	struct outbox *outbox = mqtt_link_outbox(link);
 	const struct outbox_entry entry = {.class = OUTBOX_ALERT,
 		.qos = 1,
-		.keep = keep,
+		.keep = true,
 		.topic = "bench/ours",
 		.payload = payload,
 		.payload_length = PAYLOAD};
 	while (mqtt_link_status(link).state != LINK_CONNECTED) {
 		uv_run(&loop, UV_RUN_ONCE);
 	}
-	double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	double cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	unsigned put = 0;
-	while (outbox_count(outbox).delivered < MESSAGES) {
-		size_t room = (keep ? OUTBOX_KEPT : QUEUE) - outbox_count(outbox).messages;
-		for (; room > 0 && put < MESSAGES; room--, put++) {
+	while (outbox_count(outbox).delivered < messages) {
+		size_t room = OUTBOX_KEPT - outbox_count(outbox).messages;
+		for (; room > 0 && put < messages; room--, put++) {
 			outbox_put(outbox, &entry);
 		}
 		mqtt_link_wake(link);
 		uv_run(&loop, UV_RUN_ONCE);
 	}
-	print(name, seconds(CLOCK_MONOTONIC) - wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu,
-		(unsigned)outbox_count(outbox).delivered);
+	result("mqtt.message", (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1e3 / (double)messages);
 	mqtt_link_stop(link);
 	while (!mqtt_link_status(link).finished) {
 		uv_run(&loop, UV_RUN_ONCE);
@@ -127,11 +109,11 @@ static int ours(int port, const char *name, bool keep)
 int main(int argc, char **argv)
 {
 	int port = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
+	messages = is_short(argc, argv) ? 200 : MESSAGES_MAX;
 	memset(payload, 'x', sizeof(payload));
 	mosquitto_lib_init();
 	int r = bare(port);
-	r = r ? r : ours(port, "outbox and thread", false);
-	r = r ? r : ours(port, "and the table that survives", true);
+	r = r ? r : ours(port);
 	mosquitto_lib_cleanup();
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

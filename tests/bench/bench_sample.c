@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One full tick of all collectors, the workers' answers included, and one of 200 watched processes,
- * against the floor: exactly the files that some ticks read, as often as they read them, with bare
- * preads of kept descriptors, and with an open, a read and a close each, for that is what files of
- * processes cost everybody (they come and go, so their descriptors are not kept). On a board's tree
- * when there is one, else on this machine. Looking through folders is a cost of the tick only. */
+/*
+ * One second of all collectors, the workers' answers included, against the floor: exactly the files
+ * that some seconds read, as often as they read them, with bare preads of kept descriptors. In CPU
+ * time, in random order, medians of rounds; on this machine and on each fixture tree. As in the
+ * daemon a history of 16 MiB is mapped: what the collectors read about the daemon itself costs by
+ * the page.
+ */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -29,36 +27,21 @@
 #include "daemon/util/sysops.h"
 #include "tests/bench/bench.h"
 
-enum { TICKS = 1000, RECORDED = 20, FILES_MAX = 4096, KEPT_MAX = 3000, CHILDREN = 200 };
-
-#define BOARD "fixtures/sysroot/jetson-orin-nano-jp6"
-
-struct cost {
-	double wall_us, cpu_us;
-};
-
-static double cpu_ns(void)
-{
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-static struct cost cost_since(double started_ns, double started_cpu_ns)
-{
-	return (struct cost){
-		(now_ns() - started_ns) / 1000 / TICKS, (cpu_ns() - started_cpu_ns) / 1000 / TICKS};
-}
+enum { ROUNDS_MAX = 9, TICKS_MAX = 60, RECORDED = 60, FILES_MAX = 4096, KEPT_MAX = 3000 };
+enum { HISTORY = 16 * 1024 * 1024 };
 
 /* A file that the recorded ticks read. */
 struct file {
 	char path[192];
 	unsigned reads;
-	bool process; /* opened for each read */
 	int fd;
 };
 
 static struct file file[FILES_MAX];
 static size_t files;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int tick_count = TICKS_MAX;
+static size_t round_count = ROUNDS_MAX;
 
 /* The time of the ticks: what is looked for once a minute is so here, too. */
 static uint64_t now;
@@ -73,11 +56,11 @@ static ssize_t noted_pread(int fd, void *buf, size_t size, off_t offset)
 {
 	char link[64], path[sizeof(file[0].path)];
 	ssize_t r = pread(fd, buf, size, offset);
-	ssize_t result = r < 0 ? -errno : r;
+	ssize_t answer = r < 0 ? -errno : r;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(link, path, sizeof(path) - 1);
 	if (n <= 0 || offset > 0) {
-		return result; /* the second look for the end of a file is the reader's affair */
+		return answer; /* the second look for the end of a file is the reader's affair */
 	}
 	path[n] = '\0';
 	pthread_mutex_lock(&lock);
@@ -87,73 +70,51 @@ static ssize_t noted_pread(int fd, void *buf, size_t size, off_t offset)
 	}
 	if (i == files && files < FILES_MAX) {
 		memcpy(file[files].path, path, sizeof(path));
-		file[files].process =
-			strncmp(path, "/proc/", 6) == 0 && path[6] >= '0' && path[6] <= '9';
 		file[files++].reads = 0;
 	}
 	if (i < files) {
 		file[i].reads++;
 	}
 	pthread_mutex_unlock(&lock);
-	return result;
+	return answer;
 }
 
 /* A file that was read in every second tick is so here, too. */
-static bool is_due(const struct file *f, int tick)
+static unsigned due(const struct file *f, int tick)
 {
-	return (tick + 1) * f->reads / RECORDED != tick * f->reads / RECORDED;
+	unsigned at = (unsigned)(tick % RECORDED);
+	return (at + 1) * f->reads / RECORDED - at * f->reads / RECORDED;
 }
 
-static void read_bare(int fd, unsigned times)
+static double time_bare(void)
 {
 	static char buf[64 * 1024];
-	for (; times > 0; times--) {
-		ssize_t n = pread(fd, buf, sizeof(buf), 0);
-		(void)n; /* offline parts answer with an error, as in the tick */
-	}
-}
-
-/* processes: their files are opened for each read, else all descriptors are kept. */
-static struct cost bare(bool processes)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < files; i++) {
-		bool keep = kept < KEPT_MAX && !(processes && file[i].process);
-		file[i].fd = keep ? open(file[i].path, O_RDONLY | O_CLOEXEC) : -1;
-		kept += keep;
-	}
-	double cpu = cpu_ns();
-	double started = now_ns();
-	for (int tick = 0; tick < TICKS; tick++) {
+	double started = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (int tick = 0; tick < tick_count; tick++) {
 		for (size_t i = 0; i < files; i++) {
-			unsigned times = file[i].reads / RECORDED;
-			times = times > 0 ? times : is_due(&file[i], tick);
-			if (file[i].fd >= 0) {
-				read_bare(file[i].fd, times);
-			}
-			for (; file[i].fd < 0 && times > 0; times--) {
-				int fd = open(file[i].path, O_RDONLY | O_CLOEXEC);
-				read_bare(fd, fd >= 0);
-				close(fd);
+			for (unsigned times = due(&file[i], tick); times > 0; times--) {
+				ssize_t n = pread(file[i].fd, buf, sizeof(buf), 0);
+				(void)n; /* offline parts answer with an error, as in the tick */
 			}
 		}
 	}
-	struct cost cost = cost_since(started, cpu);
-	for (size_t i = 0; i < files; i++) {
-		if (file[i].fd >= 0) {
-			close(file[i].fd);
-		}
-	}
-	return cost;
+	return (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - started) / 1000 / tick_count;
 }
 
-static void ticks(struct scheduler *scheduler, int count)
+static void ticks_run(struct scheduler *scheduler, int count)
 {
 	for (; count > 0; count--) {
 		now += 1000000000;
 		scheduler_run(scheduler, now);
 		scheduler_wait(scheduler, 1000000000);
 	}
+}
+
+static double time_ticks(struct scheduler *scheduler)
+{
+	double started = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	ticks_run(scheduler, tick_count);
+	return (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - started) / 1000 / tick_count;
 }
 
 static void record(struct scheduler *scheduler)
@@ -163,73 +124,37 @@ static void record(struct scheduler *scheduler)
 	noting.pread = noted_pread;
 	files = 0;
 	sysops_replace(&noting);
-	ticks(scheduler, RECORDED);
+	ticks_run(scheduler, RECORDED);
 	sysops_replace(before);
-}
-
-static struct cost sampling(struct scheduler *scheduler)
-{
-	double cpu = cpu_ns();
-	double started = now_ns();
-	ticks(scheduler, TICKS);
-	return cost_since(started, cpu);
-}
-
-static void report(struct scheduler *scheduler, const char *what)
-{
-	ticks(scheduler, 12);
-	record(scheduler);
-	struct cost tick = sampling(scheduler), kept = bare(false), opened = bare(true);
-	unsigned reads = 0;
 	for (size_t i = 0; i < files; i++) {
-		reads += file[i].reads;
-	}
-	printf("sample: %s: %.1f us (cpu %.1f us) a tick; its %zu files, %.1f reads a tick, bare: "
-	       "kept open %.1f us, ratio %.2f (cpu %.2f); those of processes opened %.1f us, "
-	       "ratio %.2f (cpu %.2f)\n",
-		what, tick.wall_us, tick.cpu_us, files, (double)reads / RECORDED, kept.wall_us,
-		tick.wall_us / kept.wall_us, tick.cpu_us / kept.cpu_us, opened.wall_us,
-		tick.wall_us / opened.wall_us, tick.cpu_us / opened.cpu_us);
-}
-
-static void print_sources(const struct core *core)
-{
-	const struct source *source;
-	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
-		printf("  %-10s %-11s %5u us\n", source->name, source_state_name(source->state),
-			source->duration_us);
+		file[i].fd = i < KEPT_MAX ? open(file[i].path, O_RDONLY | O_CLOEXEC) : -1;
 	}
 }
 
-/* Processes of a name of their own that do nothing. */
-static void start_children(pid_t child[CHILDREN])
+static void measure(struct scheduler *scheduler, const char *key)
 {
-	for (size_t i = 0; i < CHILDREN; i++) {
-		child[i] = fork();
-		if (child[i] == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			prctl(PR_SET_NAME, "bench-idle");
-			for (;;) {
-				pause();
-			}
+	double took[2][ROUNDS_MAX];
+	char floor[96];
+	ticks_run(scheduler, 12);
+	record(scheduler);
+	for (size_t r = 0; r < round_count; r++) {
+		bool bare_first = toss();
+		took[0][r] = bare_first ? time_bare() : 0;
+		took[1][r] = time_ticks(scheduler);
+		took[0][r] = bare_first ? took[0][r] : time_bare();
+	}
+	for (size_t i = 0; i < files; i++) {
+		if (file[i].fd >= 0) {
+			close(file[i].fd);
 		}
 	}
+	double bare_us = median(took[0], round_count);
+	snprintf(floor, sizeof(floor), "%s.floor", key);
+	result(key, median(took[1], round_count) / bare_us);
+	result(floor, bare_us);
 }
 
-static void end_children(const pid_t child[CHILDREN])
-{
-	for (size_t i = 0; i < CHILDREN; i++) {
-		if (child[i] > 0) {
-			kill(child[i], SIGKILL);
-			waitpid(child[i], NULL, 0);
-		}
-	}
-}
-
-static const struct collector_ops *const only_processes[] = {&collector_process, NULL};
-
-/* All collectors over the board, or the processes of this machine alone. */
-static int run(const char *board, bool processes_only)
+static int run(const char *tree, const char *key)
 {
 	static struct processes processes;
 	static struct counters counters;
@@ -239,28 +164,20 @@ static int run(const char *board, bool processes_only)
 		.counters = &counters,
 		.throttle = &throttle,
 		.modes = &modes};
-	const struct scheduler_options options = {
-		.interval_ns = 1000000000, .collectors = processes_only ? only_processes : NULL};
+	const struct scheduler_options options = {.interval_ns = 1000000000};
 	const struct watch self = {.kind = WATCH_SELF, .name = "edgeprofd"};
-	const struct watch idle = {.kind = WATCH_PATTERN, .name = "idle", .pattern = "bench-idle"};
 	struct scheduler *scheduler;
 	struct root root, real;
 	uv_loop_t loop;
 	memset(&processes, 0, sizeof(processes));
-	if (root_init(&root, board) < 0 || root_init(&real, NULL) < 0 ||
+	if (root_init(&root, tree) < 0 || root_init(&real, NULL) < 0 ||
 		sources_create(&core.sources) < 0 || metrics_create(&core.metrics) < 0 ||
-		timeline_create(64, &core.timeline) < 0 ||
-		processes_watch(&processes, processes_only ? &idle : &self) < 0 ||
+		timeline_create(64, &core.timeline) < 0 || processes_watch(&processes, &self) < 0 ||
 		uv_loop_init(&loop) < 0 ||
 		scheduler_open(&loop, &core, &root, &real, &options, &scheduler) < 0) {
 		return 1;
 	}
-	report(scheduler, processes_only ? "200 watched processes"
-			  : board	 ? BOARD
-					 : "this machine");
-	if (!processes_only) {
-		print_sources(&core);
-	}
+	measure(scheduler, key);
 	scheduler_close(scheduler, NULL, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	timeline_destroy(core.timeline);
@@ -271,27 +188,46 @@ static int run(const char *board, bool processes_only)
 	return uv_loop_close(&loop) == 0 ? 0 : 1;
 }
 
-static const char *find_board(char path[256])
+static int run_trees(const char *above)
 {
-	const char *shared = getenv("EDGEPROF_SHARED");
-	snprintf(path, 256, "%s/" BOARD, shared ? shared : "");
-	return shared && access(path, R_OK) == 0 ? path : NULL;
+	DIR *dir = opendir(above);
+	struct dirent *entry;
+	int failed = 0;
+	while (dir && (entry = readdir(dir))) {
+		char path[512], key[288];
+		snprintf(path, sizeof(path), "%s/%s/sys", above, entry->d_name);
+		if (entry->d_name[0] != '.' && access(path, R_OK) == 0) {
+			*strrchr(path, '/') = '\0';
+			snprintf(key, sizeof(key), "sample.tree.%s", entry->d_name);
+			failed |= run(path, key);
+		}
+	}
+	if (dir) {
+		closedir(dir);
+	}
+	return failed;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	pid_t child[CHILDREN];
-	char path[256];
+	const char *shared = getenv("EDGEPROF_SHARED"), *source = getenv("EDGEPROF_SOURCE");
 	const struct rlimit descriptors = {FILES_MAX, FILES_MAX};
-	(void)setrlimit(RLIMIT_NOFILE, &descriptors); /* else fewer are kept open */
+	char trees[256];
+	void *history = mmap(NULL, HISTORY, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	struct sysops table = *sysops();
+	(void)setrlimit(RLIMIT_NOFILE, &descriptors); /* else fewer are kept open */
 	table.now_ns = made_up_clock;
 	sysops_replace(&table);
 	now = UINT64_C(1000000000000);
 	log_max_level = LOG_LEVEL_ERROR;
-	int failed = run(find_board(path), false);
-	start_children(child);
-	failed |= run(NULL, true);
-	end_children(child);
-	return failed;
+	if (is_short(argc, argv)) {
+		tick_count = 3;
+		round_count = 1;
+	}
+	int failed = history == MAP_FAILED || run(NULL, "sample.here");
+	snprintf(trees, sizeof(trees), "%s/tests/fixtures/sysroot", source ? source : ".");
+	failed |= run_trees(trees);
+	snprintf(trees, sizeof(trees), "%s/fixtures/sysroot", shared ? shared : ".");
+	return failed | run_trees(trees);
 }

@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one stage costs an app: begin + end against two clock_gettime calls, measured in turns in
- * the same run; the median of many rounds. Attached (a thread drains as the daemon would, every
- * 10 ms or when woken) with 1 and 4 threads, without a daemon, and switched off.
+ * What one stage costs an app: begin + end against two clock_gettime calls, in random order in the
+ * same run. Hot: the median of rounds of 1000, attached (a thread drains as the daemon would, every
+ * 10 ms or when woken) with 1, 2 and 4 threads. Cold: the trimmed mean of single ones (the
+ * processor's counter has steps of 10 ns on some machines, so a median has them, too), with memory
+ * touched between them as an app's own work does. Then without a daemon.
+ *
+ * bench_stage tsc, tsc-error: one thread with EDGEPROF_CLOCK=tsc, and how far its times are off the
+ * kernel's.
  */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/wait.h>
 
 #include "client/libedgeprof/edgeprof.h"
 #include "tests/unit/libedgeprof/fake_daemon.h"
 #include "tests/bench/bench.h"
 
-enum { ROUNDS = 300, CALLS = 1000, THREADS_MAX = 4, ROOM = 2000 };
+enum { ROUNDS_MAX = 100, CALLS = 1000, THREADS_MAX = 4, ROOM = 2000, SINGLES_MAX = 600 };
 
 struct worker {
 	pthread_t thread;
 	int stage;
-	double clock_ns[ROUNDS], stage_ns[ROUNDS];
+	double clock_ns[ROUNDS_MAX], stage_ns[ROUNDS_MAX];
 	uint64_t sink; /* keeps the clocks from being thrown away */
 };
 
 static atomic_bool stop;
 static pthread_barrier_t barrier;
+static int rounds = ROUNDS_MAX;
+static bool brief;
 
 static uint64_t two_clocks(void)
 {
@@ -44,23 +50,35 @@ static void wait_for_room(void)
 	}
 }
 
+static double time_clocks(struct worker *w)
+{
+	double start = now_ns();
+	for (int i = 0; i < CALLS; i++) {
+		w->sink += two_clocks();
+	}
+	return (now_ns() - start) / CALLS;
+}
+
+static double time_stages(struct worker *w)
+{
+	double start = now_ns();
+	for (int i = 0; i < CALLS; i++) {
+		edgeprof_end(edgeprof_begin(w->stage));
+	}
+	double took = (now_ns() - start) / CALLS;
+	wait_for_room();
+	return took;
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
 	pthread_barrier_wait(&barrier);
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t t0 = edgeprof_now();
-		for (int i = 0; i < CALLS; i++) {
-			w->sink += two_clocks();
-		}
-		uint64_t t1 = edgeprof_now();
-		for (int i = 0; i < CALLS; i++) {
-			edgeprof_end(edgeprof_begin(w->stage));
-		}
-		uint64_t t2 = edgeprof_now();
-		wait_for_room();
-		w->clock_ns[r] = (double)(t1 - t0) / CALLS;
-		w->stage_ns[r] = (double)(t2 - t1) / CALLS;
+	for (int r = 0; r < rounds; r++) {
+		bool clocks_first = toss();
+		w->clock_ns[r] = clocks_first ? time_clocks(w) : 0;
+		w->stage_ns[r] = time_stages(w);
+		w->clock_ns[r] = clocks_first ? w->clock_ns[r] : time_clocks(w);
 	}
 	return NULL;
 }
@@ -79,10 +97,14 @@ static void *drain(void *arg)
 	return NULL;
 }
 
-static void measure(const char *what, int threads)
+struct cost {
+	double clock, stage;
+};
+
+static struct cost measure(int threads)
 {
 	static struct worker workers[THREADS_MAX];
-	static double clocks[THREADS_MAX * ROUNDS], stages[THREADS_MAX * ROUNDS];
+	static double clocks[THREADS_MAX * ROUNDS_MAX], stages[THREADS_MAX * ROUNDS_MAX];
 	int stage = edgeprof_stage("infer");
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
 	for (int i = 0; i < threads; i++) {
@@ -91,60 +113,206 @@ static void measure(const char *what, int threads)
 	}
 	for (int i = 0; i < threads; i++) {
 		pthread_join(workers[i].thread, NULL);
-		memcpy(clocks + i * ROUNDS, workers[i].clock_ns, sizeof(workers[i].clock_ns));
-		memcpy(stages + i * ROUNDS, workers[i].stage_ns, sizeof(workers[i].stage_ns));
+		memcpy(clocks + i * rounds, workers[i].clock_ns, (size_t)rounds * sizeof(double));
+		memcpy(stages + i * rounds, workers[i].stage_ns, (size_t)rounds * sizeof(double));
 	}
 	pthread_barrier_destroy(&barrier);
-	double c = median(clocks, (size_t)threads * ROUNDS);
-	double s = median(stages, (size_t)threads * ROUNDS);
-	printf("stage %s, %d thread%s: %.1f ns, %.2f x two clock_gettime (%.1f ns)\n", what,
-		threads, threads > 1 ? "s" : "", s, s / c, c);
-	fflush(stdout);
+	const size_t count = (size_t)(threads * rounds);
+	return (struct cost){median(clocks, count), median(stages, count)};
+}
+
+static void report(const char *key, struct cost cost, double unit_ns)
+{
+	char floor[64];
+	snprintf(floor, sizeof(floor), "%s.floor", key);
+	result(key, cost.stage / cost.clock);
+	result(floor, cost.clock * unit_ns);
+}
+
+static void touch(unsigned char *memory, size_t size)
+{
+	for (size_t i = 0; i < size; i += 64) {
+		memory[i]++;
+	}
+	__asm__ volatile("" : : "r"(memory) : "memory");
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* these stores are over before a call is timed */
+}
+
+/* Of those between the tenth and the seventieth percent: without interrupts, and without steps. */
+static double trimmed_mean(double *values, size_t count)
+{
+	double sum = 0;
+	size_t from = count / 10, to = count * 7 / 10;
+	median(values, count);
+	for (size_t i = from; i < to; i++) {
+		sum += values[i];
+	}
+	return sum / (double)(to - from);
+}
+
+/* One call in ticks; the pair of ticks alone is taken off. */
+static double single(unsigned char *memory, size_t size, int what, int stage)
+{
+	touch(memory, size);
+	uint64_t start = ticks();
+	if (what == 1) {
+		two_clocks();
+	} else if (what == 2) {
+		edgeprof_end(edgeprof_begin(stage));
+	}
+	return (double)(ticks() - start);
+}
+
+static void measure_cold(const char *key, size_t size, int singles)
+{
+	static double took[3][SINGLES_MAX];
+	unsigned char *memory = calloc(1, size);
+	int stage = edgeprof_stage("infer");
+	double begin_ns = now_ns();
+	uint64_t begin = ticks();
+	singles = brief ? 5 : singles;
+	for (int i = 0; memory && i < singles; i++) {
+		int first = toss() ? 1 : 2;
+		took[0][i] = single(memory, size, 0, stage);
+		took[first][i] = single(memory, size, first, stage);
+		took[3 - first][i] = single(memory, size, 3 - first, stage);
+		wait_for_room();
+	}
+	double unit_ns = (now_ns() - begin_ns) / (double)(ticks() - begin);
+	double nothing = trimmed_mean(took[0], (size_t)singles);
+	report(key,
+		(struct cost){trimmed_mean(took[1], (size_t)singles) - nothing,
+			trimmed_mean(took[2], (size_t)singles) - nothing},
+		unit_ns);
+	free(memory);
+}
+
+static int attach(struct fake_daemon *d, pthread_t *drainer)
+{
+	if (fake_start(d) < 0 || edgeprof_init("bench") < 0 || fake_accept(d) < 0) {
+		return -1;
+	}
+	return drainer ? pthread_create(drainer, NULL, drain, d) : 0;
+}
+
+static int detach(struct fake_daemon *d, pthread_t drainer)
+{
+	stop = true;
+	pthread_join(drainer, NULL);
+	fake_drain(d, NULL, NULL);
+	struct fake_counts n = fake_count(d);
+	fake_stop(d);
+	return n.sent == n.received + n.dropped + n.in_ring ? 0 : 1;
 }
 
 static int attached(void)
 {
+	static const struct {
+		const char *key;
+		size_t size;
+		int singles;
+	} cold[] = {{"stage.cold.512K", 512 << 10, 600}, {"stage.cold.4M", 4 << 20, 400},
+		{"stage.cold.40M", 40 << 20, 120}};
 	struct fake_daemon d;
 	pthread_t drainer;
-	if (fake_start(&d) < 0 || edgeprof_init("bench") < 0 || fake_accept(&d) < 0) {
+	if (attach(&d, &drainer) != 0) {
 		return 1;
 	}
-	pthread_create(&drainer, NULL, drain, &d);
-	measure("attached", 1);
-	measure("attached", 4);
-	stop = true;
-	pthread_join(drainer, NULL);
-	fake_drain(&d, NULL, NULL);
-	struct fake_counts n = fake_count(&d);
-	printf("sent %llu = received %llu + dropped %llu + in ring %llu\n",
-		(unsigned long long)n.sent, (unsigned long long)n.received,
-		(unsigned long long)n.dropped, (unsigned long long)n.in_ring);
-	fake_stop(&d);
-	return n.sent == n.received + n.dropped + n.in_ring ? 0 : 1;
+	for (int threads = 1; threads <= THREADS_MAX; threads *= 2) {
+		char key[32];
+		snprintf(key, sizeof(key), "stage.hot.%d", threads);
+		report(key, measure(threads), 1);
+	}
+	for (size_t i = 0; i < sizeof(cold) / sizeof(cold[0]); i++) {
+		measure_cold(cold[i].key, cold[i].size, cold[i].singles);
+	}
+	return detach(&d, drainer);
 }
 
 static int nobody(void)
 {
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
 	edgeprof_init(NULL);
-	measure("never attached", 1);
-	measure("never attached", 4);
+	result("stage.nobody", measure(1).stage);
 	return 0;
 }
 
-static int disabled(void)
+/* The first second is the kernel's clock; then the library knows the counter. */
+static void compare_clocks(void)
 {
-	setenv("EDGEPROF_DISABLE", "1", 1);
-	edgeprof_init(NULL);
-	measure("disabled", 1);
+	int stage = edgeprof_stage("infer");
+	for (double until_ns = now_ns() + (brief ? 0 : 2.2e9); now_ns() < until_ns;) {
+		edgeprof_end(edgeprof_begin(stage));
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+}
+
+static int counter_clock(void)
+{
+	struct fake_daemon d;
+	pthread_t drainer;
+	setenv("EDGEPROF_CLOCK", "tsc", 1);
+	if (attach(&d, &drainer) != 0) {
+		return 1;
+	}
+	compare_clocks();
+	report("stage.tsc", measure(1), 1);
+	return detach(&d, drainer);
+}
+
+/* Between what the kernel's clock said before and after it. */
+struct span {
+	uint64_t before_ns, after_ns, error_ns;
+};
+
+static void check_span(void *ctx, uint32_t slot, const struct proto_record *record)
+{
+	struct span *span = ctx;
+	uint64_t end_ns = record->start_ns + record->value;
+	(void)slot;
+	if (record->kind != PROTO_KIND_COMPLETE) {
+		return;
+	}
+	uint64_t early =
+		span->before_ns > record->start_ns ? span->before_ns - record->start_ns : 0;
+	uint64_t late = end_ns > span->after_ns ? end_ns - span->after_ns : 0;
+	uint64_t error = early > late ? early : late;
+	span->error_ns = error > span->error_ns ? error : span->error_ns;
+}
+
+static int counter_clock_error(void)
+{
+	struct fake_daemon d;
+	struct span span = {0};
+	setenv("EDGEPROF_CLOCK", "tsc", 1);
+	if (attach(&d, NULL) != 0) {
+		return 1;
+	}
+	int stage = edgeprof_stage("infer");
+	for (int i = 0; i < (brief ? 100 : 10000); i++) {
+		span.before_ns = (uint64_t)now_ns();
+		edgeprof_end(edgeprof_begin(stage));
+		span.after_ns = (uint64_t)now_ns() + 1; /* a double has 53 bits */
+		fake_drain(&d, check_span, &span);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	result("stage.tsc_error", (double)span.error_ns / 1e3);
+	fake_stop(&d);
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static int (*const parts[])(void) = {attached, nobody, disabled};
+	static int (*const parts[])(void) = {attached, nobody, counter_clock, counter_clock_error};
+	size_t from = 0, to = 2;
+	if (argc > 1 && strncmp(argv[1], "tsc", 3) == 0) {
+		from = strcmp(argv[1], "tsc") == 0 ? 2 : 3;
+		to = from + 1;
+	}
+	brief = is_short(argc, argv);
+	rounds = brief ? 3 : ROUNDS_MAX;
 	int failed = 0;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (size_t i = from; i < to; i++) {
 		pid_t pid = fork();
 		if (pid == 0) {
 			return parts[i]();

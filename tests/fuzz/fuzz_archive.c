@@ -5,7 +5,8 @@
  * reads.
  *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
  *         tests/fuzz/fuzz_archive.c daemon/core/archive/*.c \
- *         daemon/util/crc32c.c daemon/core/history/row.c daemon/core/metrics/unit.c \
+ *         daemon/util/crc32c.c daemon/core/history/row.c daemon/core/history/pack.c \
+ *         daemon/core/history/quantise.c daemon/core/metrics/unit.c \
  *         daemon/core/metrics/wallclock.c daemon/util/sysops.c proto/name.c -lm
  */
 #include <errno.h>

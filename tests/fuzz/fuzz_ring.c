@@ -18,21 +18,21 @@ static void ignore_declaration(void *ctx, uint32_t index, const struct proto_dec
 	if (index >= PROTO_DECLARATIONS || memchr(copy->name, 0, sizeof(copy->name)) == NULL) {
 		abort();
 	}
-	return true;
 }
 
-static bool ignore_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static size_t ignore_records(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
 {
 	(void)ctx;
-	(void)copy;
-	if (slot >= 64) {
+	(void)copies;
+	if (slot >= 64 || n == 0 || n > RING_BATCH) {
 		abort();
 	}
+	return n;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct ring_sink sink = {ignore_declaration, ignore_record, NULL};
+	const struct ring_sink sink = {ignore_declaration, ignore_records, NULL};
 	static const struct proto_record record = {.kind = PROTO_KIND_COMPLETE};
 	struct writer writer;
 	struct ring *ring = NULL;

@@ -280,8 +280,10 @@ def test_a_restart_of_the_daemon_begins_and_ends_nothing():
             again = firing(daemon, "app_gone", "cam")
             assert again and again["since_us"] == gone["since_us"] and again["value"] == 1, again
             assert firing(daemon, "throttled"), "it is listed before its metric is read"
-            eye.do("runs infer 1 0")
-            until("the other app is back", lambda: (daemon.metric("app/eye/processes") or {}).get("value") == 1)
+            def is_back():  # an app looks for a daemon once a second, when it has an event
+                eye.do("runs infer 1 0")
+                return (daemon.metric("app/eye/processes") or {}).get("value") == 1
+            until("the other app is back", is_back)
             until("some samples", lambda: ticks(daemon, 10))
             assert firing(daemon, "app_gone", "cam") and firing(daemon, "throttled")
             assert texts() == before, texts()[len(before):]

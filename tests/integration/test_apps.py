@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -154,6 +155,40 @@ def test_gauges_counters_and_attributes():
         assert app["values"] == 64, app
 
 
+def test_more_gauges_than_metrics_are_all_reachable_or_counted():
+    apps, each = 32, 70  # of either kind
+    offered = 2 * apps * each
+
+    def names():
+        return [m["name"] for reply in client.stream("ListMetrics", glob="gauge/**") for m in reply["metrics"]]
+
+    def total(rows, key):
+        return sum(row[key] for row in rows)
+
+    with Daemon("[statsd]\nenabled = yes\n") as daemon, contextlib.ExitStack() as stack:
+        actors = [stack.enter_context(Actor(daemon, f"own{i}")) for i in range(apps)]
+        for i, actor in enumerate(actors):
+            attached(daemon, actor, f"own{i}")
+        out = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        for i, actor in enumerate(actors):
+            actor.do(*(f"gauge g{number} 1" for number in range(each)))
+            out.sendto("\n".join(f"g{number}:1|g|#app:sent{i}" for number in range(each)).encode(), str(daemon.run_dir / "statsd"))
+        client = stack.enter_context(contextlib.closing(daemon.client()))
+        rows = until("all arrived", lambda: (
+            lambda rows: total(rows, "values") + total(rows, "values_refused") == offered and rows)(daemon.call("ListApps")["apps"]))
+        reachable = len(names())
+        own = daemon.call("GetSelf")
+        assert reachable == total(rows, "values") and reachable < offered, (reachable, rows)
+        assert own["metrics"] >= own["metrics_max"] == 4096 and own["statsd_refused"] == 0, own
+        assert reachable + own["metrics_refused"] == offered, (reachable, own)
+        for actor in actors[:8]:
+            actor.end()
+        with Actor(daemon, "late") as late:  # what ended makes room
+            attached(daemon, late, "late")
+            late.do(*(f"gauge g{number} 1" for number in range(each)))
+            until("its gauges", lambda: app_of(daemon, "late")["values"] == 64)
+
+
 def test_memory_of_anothers_app_is_not_told():
     if os.geteuid() != 0:
         return "needs root to become somebody else"
@@ -248,12 +283,12 @@ def test_numbers_of_a_container_are_mapped():
             assert f"{process['pid']}/1" in daemon.ctl("apps").stdout
 
 
-def test_forty_apps_of_one_user_fit():
+def test_sixty_four_apps_of_one_user_fit():
     with Daemon() as daemon, contextlib.ExitStack() as stack:
-        for number in range(40):
+        for number in range(64):
             stack.enter_context(program([WRITER, f"app{number}", "100000000", "1", "100000", "0"], daemon.env,
                                         stdout=subprocess.DEVNULL))
-        until("all forty", lambda: len([a for a in daemon.call("ListApps")["apps"] if a["processes"]]) == 40)
+        until("all of them", lambda: daemon.call("GetSelf")["attaches"] + daemon.call("GetSelf")["attaches_refused"] >= 64)
         assert daemon.call("GetSelf")["attaches_refused"] == 0
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's life: configuration, reload, the service manager's protocol, sockets handed over."""
+import contextlib
 import os
 import pathlib
 import resource
@@ -147,6 +148,44 @@ def test_notify_protocol_ready_watchdog_reload_stop():
         notify.next("READY=1")
         daemon.process.send_signal(signal.SIGTERM)
         notify.next("STOPPING=1")
+        daemon.stop()
+    finally:
+        daemon.clean()
+
+
+def test_ready_comes_before_the_history_is_read():
+    daemon = Daemon("[sampling]\ninterval = 50ms\n[statsd]\nenabled = yes\n")
+
+    def rows():
+        with contextlib.closing(daemon.client(60)) as client:
+            return [t for chunk in client.stream("GetHistory", glob="cpu/load1", from_us=0)
+                    for series in chunk["series"] for t in series["time_us"]]
+
+    def start():
+        """Only until READY."""
+        notify = Notify()
+        daemon.env["NOTIFY_SOCKET"] = notify.path
+        daemon.start(wait=False)
+        return notify.next("READY=1")
+
+    try:
+        assert "reading the history" not in start()
+        for interruption in (signal.SIGHUP, signal.SIGTERM, signal.SIGKILL, None) * 3:
+            until("the daemon answers", daemon.answers)
+            kept = until("rows", lambda: (lambda found: len(found) > 5 and found)(rows()))
+            daemon.kill()
+            assert "reading the history" in start()
+            assert {"events", "io.edgeprof", "statsd"} <= {path.name for path in daemon.run_dir.iterdir()}
+            if interruption:
+                daemon.process.send_signal(interruption)
+            if interruption in (signal.SIGTERM, signal.SIGKILL):
+                assert daemon.process.wait(30) in (0, -signal.SIGKILL), daemon.log()
+                start()
+            found = rows()  # by a connection that may have had to wait
+            assert len(found) >= len(kept) and found == sorted(set(found)), (kept, found)
+            assert all(abs(a - b) < 2000 for a, b in zip(kept, found)), (kept, found)  # the clock is read anew
+        reloaded = [e for e in daemon.call("ListEvents")["events"] if "reloaded" in e["text"]]
+        assert len(reloaded) == 3, reloaded
         daemon.stop()
     finally:
         daemon.clean()

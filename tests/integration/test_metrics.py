@@ -76,7 +76,7 @@ PATHS = """temperature/max celsius|temperature/cpu celsius|temperature_peak/cpu 
 cooling/fan state|fan/pwm rpm|fan_duty/pwm percent|throttle/active bool|throttle/under_voltage_occurred bool
 throttle/oc1_rate per_second|throttle/core_events count|throttle/package_events count|power/total milliwatts
 power/VIN milliwatts|power_average/VIN milliwatts|power_peak/VIN milliwatts|power_limit/usb milliwatts
-budget/power percent|energy/total millijoules|energy/gap_time seconds|cpu/utilization percent|cpu/iowait percent
+budget/power percent|energy/total millijoules|energy/gap_time seconds|cpu/utilization percent|cpu/iowait percent|cpu/steal percent
 cpu/0/utilization percent|cpu/0/frequency hertz|cpu/load1 |cpu/load5 |cpu/load15 |memory/total bytes
 memory/available bytes|memory/used bytes|memory/used_percent percent|swap/total bytes|swap/used bytes
 swap/cached bytes|pressure/cpu/some percent|pressure/io/full percent|gpu/utilization percent|gpu/frequency hertz
@@ -85,7 +85,7 @@ voltage/core volts|memory_split/gpu bytes|process/cam/rss bytes|process/cam/pss 
 process/cam/peak_rss bytes|process/cam/cpu percent|process/cam/user percent|process/cam/system percent
 process/cam/threads count|process/cam/fds count|process/cam/minor_faults per_second|process/cam/count count
 process/cam/mem_percent percent|process/cam/run_delay percent|process/cam/iodelay percent|process/cam/ipc
-process/cam/read_bytes per_second|process/cam/over_limit count|stage/cam/infer/p95_ms milliseconds
+process/cam/stopped count|process/cam/read_bytes per_second|process/cam/over_limit count|stage/cam/infer/p95_ms milliseconds
 stage/cam/infer/growth_over_limit bytes|frame/cam/fps fps|frame/cam/target_percent percent|gauge/cam/depth count
 gauge/cam/heat celsius|counter/cam/hits count|app/cam/hung bool|app/cam/processes count|app/cam/died bool
 self/rss bytes|self/cpu percent|self/loop_lag_max microseconds|self/events_dropped count|self/api_calls count

@@ -90,7 +90,8 @@ def test_a_broker_that_stops_answering_is_not_connected():
     """Alerts wait for it; and summaries alone, which nobody acknowledges."""
     with durable_broker() as (broker, events), Board(broker.port) as board:
         assert " 10 s" in silence(board, broker, lambda: board.alert(2))
-        assert "answer for 10 s" in silence(board, broker)
+        # a recording of the alert may be announced meanwhile, and waits for its acknowledgement
+        assert " 10 s" in silence(board, broker)
         board.check("stops answering", events)
 
 

@@ -193,7 +193,8 @@ def test_a_real_sshd():
                      ["history", "temperature/max"], ["mark", "from afar"], ["events"]):
             done = ctl("--remote", me, *verb)
             assert done.returncode in (0, 2) and "Sanitizer" not in done.stderr, (verb, done)
-        assert "from afar" in ctl("-H", me, "events").stdout
+        done = ctl("-H", me, "events")
+        assert "from afar" in done.stdout, done
         # several: one that can't be reached hides none
         done = ctl("-H", f"{me},nobody@127.0.0.1", "-H", "127.0.0.1", "status")
         assert done.returncode == 69, done

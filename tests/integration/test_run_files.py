@@ -7,9 +7,11 @@ import os
 import pathlib
 import random
 import shutil
+import socket
+import subprocess
 import tempfile
 
-from harness import Daemon, run_tests, until
+from harness import Daemon, board, run_tests, until
 from persist_case import Quick, config, rows, state_is
 from reboots import Board, reason_to_skip
 
@@ -113,6 +115,46 @@ def test_a_restart_with_another_size_of_history_is_no_damage():
         for size in ("1M", "2M"):
             with Daemon(CONFIG + f"[history]\nmemory = {size}\n", run_dir=home) as daemon:
                 assert degraded(daemon) == {}, degraded(daemon)
+
+
+def test_the_history_grows_up_to_a_hundredth_of_the_memory():
+    with place() as home:
+        root, _ = board(home)
+        (root / "proc" / "meminfo").write_text("MemTotal:  524288 kB\nMemFree:  262144 kB\nMemAvailable:  393216 kB\n")
+        with Daemon(root=root, run_dir=home) as daemon:
+            until("a sample", lambda: daemon.metric("temperature/max"))
+            told = daemon.call("GetSelf")
+            assert told["history_bytes"] == 5 << 20 and 0 < told["history_used_bytes"] < 1 << 20, told
+            assert (home / "run" / "history").stat().st_blocks * 512 < 1 << 20
+
+
+def test_a_full_run_directory_stops_the_growth_and_nothing_else():
+    with place() as home:
+        run = home / "run"
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=755", "none", str(run)], capture_output=True).returncode:
+            return "no mount"
+        try:
+            with Daemon("[sampling]\ninterval = 100ms\n[statsd]\nenabled = yes\n", run_dir=home) as daemon:
+                until("a sample", lambda: daemon.metric("cpu/load1"))
+                with contextlib.suppress(OSError), open(run / "filler", "wb", buffering=0) as filler:
+                    while True:
+                        filler.write(bytes(4096))
+                out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                names = iter(range(1 << 30))
+
+                def refused():
+                    lines = [f"g{next(names)}:1|g|#app:many{n}" for n in range(30)]
+                    out.sendto("\n".join(lines).encode(), str(run / "statsd"))
+                    return degraded(daemon).get("history")
+
+                with contextlib.closing(out):
+                    assert "cannot grow" in until("it is refused", refused, pause=0.2)
+                before = daemon.metric("cpu/load1")["time_us"]
+                until("it goes on", lambda: daemon.metric("cpu/load1")["time_us"] > before)
+                assert max(t for t, _ in times_and_values(daemon, "cpu/load1")) > before - 1_000_000
+                assert daemon.log().count("cannot grow") == 1, daemon.log()
+        finally:
+            subprocess.run(["umount", str(run)], check=True)
 
 
 def times_and_values(daemon, name):

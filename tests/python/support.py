@@ -10,12 +10,14 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-MODULE = ROOT / "client" / "python"
+# the sources, or where the build has the module with its extension
+MODULE = pathlib.Path(os.environ.get("EDGEPROF_PYTHON", ROOT / "client" / "python"))
+NATIVE = "EDGEPROF_PYTHON" in os.environ
 sys.path[:0] = [str(MODULE), str(ROOT / "tests" / "integration")]
 
 from harness import Daemon, VarlinkError, until  # noqa: E402
 
-__all__ = ["Daemon", "DaemonCase", "MODULE", "ROOT", "VarlinkError", "app_env", "app_of", "ctl", "main", "run", "start", "until"]
+__all__ = ["Daemon", "DaemonCase", "MODULE", "NATIVE", "ROOT", "VarlinkError", "app_env", "app_of", "ctl", "main", "run", "start", "until"]
 
 NOWHERE = "/nonexistent-edgeprof"
 

@@ -16,8 +16,12 @@ from support import Daemon, app_env, app_of, run, until
 
 os.environ["EDGEPROF_RUNTIME_DIR"] = support.NOWHERE
 import edgeprof  # noqa: E402
-from edgeprof import _layout as L, _thread  # noqa: E402
-from edgeprof._wire import Mapping  # noqa: E402
+from edgeprof import _layout as L  # noqa: E402
+
+if not support.NATIVE:
+    from edgeprof import _scope, _thread  # noqa: E402
+    from edgeprof._values import depth_flags  # noqa: E402
+    from edgeprof._wire import Mapping  # noqa: E402
 
 ODD = [
     None, "", "x", "a" * 1000, "\0", "é\udcff", b"x", 0, -1, 1, 2**63, 2**64 - 2, 2**64 - 1, 2**64, 10**400, 1.5,
@@ -108,18 +112,29 @@ def check_of(record, position):
     return (x ^ 0xA5) & 0xFF
 
 
+@unittest.skipIf(support.NATIVE, "of the recorder in Python")
 class Layout(unittest.TestCase):
     """The mapping as the daemon sees it, written by the module with nobody reading."""
 
     def setUp(self):
         self.process = edgeprof._process.process
         self.thread = _thread.Thread()
-        # a process state of our own, with a mapping that nobody was sent
+        # a process state of our own, with a mapping that nobody was sent, as on a machine without order
         for name, value in (("mapping", Mapping(65536)), ("due", 1 << 62), ("channel", None), ("off", False)):
-            patch = mock.patch.object(self.process, name, value)
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.patch(self.process, name, value)
+        self.order(False)
         self.mapping = self.process.mapping
+
+    def patch(self, *what):
+        patch = mock.patch.object(*what)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def order(self, ordered):
+        self.patch(L, "CHECKED", not ordered)
+        self.patch(_scope, "CHECKED", not ordered)
+        self.patch(_thread, "pack_record", _thread._plain_pack if ordered else _thread._fenced_pack)
+        self.patch(_scope, "pack_record", _thread.pack_record)
 
     def records(self):
         """(position, record) of slot 0, found by the tables as the daemon does."""
@@ -127,8 +142,8 @@ class Layout(unittest.TestCase):
         head = struct.unpack_from("@Q", map_, g.slots_offset)[0]
         place = {}
         for chunk in range(g.chunks):
-            if struct.unpack_from("@I", map_, g.owner_offset + 4 * chunk)[0] == 1:
-                place[struct.unpack_from("@Q", map_, g.base_offset + 8 * chunk)[0]] = chunk
+            if struct.unpack_from("@I", map_, g.chunks_offset + 16 * chunk + 8)[0] == 1:
+                place[struct.unpack_from("@Q", map_, g.chunks_offset + 16 * chunk)[0]] = chunk
         for position in range(head):
             chunk = place[position - position % g.chunk_records]
             at = g.records_offset + (chunk * g.chunk_records + position % g.chunk_records) * 32
@@ -167,7 +182,7 @@ class Layout(unittest.TestCase):
         for start, frame, depth in itertools.product(starts, frames, range(0, 20, 3)):
             value = choose.choice([0, 5, 2**20, 2**31, 2**47 + 1])
             index, kind = choose.randrange(128), choose.randrange(1, 13)
-            flags, cpu = _thread.depth_flags(depth), choose.choice([L.NOT_MEASURED, 12345])
+            flags, cpu = depth_flags(depth), choose.choice([L.NOT_MEASURED, 12345])
             if self.thread.write(start, index, kind, flags, cpu, start, value, frame):
                 written.append((index, kind, flags, cpu, start, value, frame))
         found = list(self.records())
@@ -178,19 +193,26 @@ class Layout(unittest.TestCase):
             self.assertEqual(record[1], check_of(record, position))
 
     def test_the_hot_path_writes_the_same(self):
-        from edgeprof import _scope
+        self.hot_path(check_of)
 
+    def test_where_stores_are_seen_in_order_no_check_is_needed(self):
+        self.order(True)
+        self.hot_path(lambda record, position: 0)
+
+    def hot_path(self, check_of):
         clock = iter(range(2**40 + 1, 2**62, 2**29 + 77))  # windows change in every stage
         with mock.patch.object(_scope, "monotonic_ns", lambda: next(clock)):
-            scopes = [_scope.Scope(self.thread, "s%d" % i, i) for i in range(3)]
+            scopes = [_scope.Scope(self.thread, "s%d" % i, None, i) for i in range(3)]
             for frame in (7, 2**63, L.NO_FRAME):
-                self.thread.set_frame(frame)
+                self.thread.frame = frame
                 for _ in range(50):
                     with scopes[0]:
                         with scopes[1], scopes[2]:
                             pass
         found = list(self.records())
         self.assertEqual(len(found), 450)
+        flags = struct.unpack_from("@I", self.mapping.map, self.mapping.geometry.slots_offset + 4 * L.FLAGS)
+        self.assertEqual(flags[0], L.SLOT_CHECKED if L.CHECKED else 0)
         for position, record in found:
             self.assertEqual(record[1], check_of(record, position))
             self.assertIn(record[0], (0, 1, 2))
@@ -199,10 +221,8 @@ class Layout(unittest.TestCase):
             self.assertEqual(record[6] % (2**29 + 77), 0)
 
     def test_a_machine_without_order_writes_the_same(self):
-        with mock.patch.object(_thread, "pack_record", _thread._fenced_pack):
-            with mock.patch.object(edgeprof._process, "ORDERED", False):
-                for i in range(40):
-                    self.thread.write(i, 1, 1, 0, 0, i, i, i)
+        for i in range(40):
+            self.thread.write(i, 1, 1, 0, 0, i, i, i)
         found = list(self.records())
         self.assertEqual([record[5] for _, record in found], list(range(40)))
 

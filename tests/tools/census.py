@@ -17,7 +17,7 @@ LIBRARY = "client/libedgeprof/"  # links nothing of the daemon
 PRIMITIVES = {
     "FNV-1a hash": (r"1099511628211|16777619|0x100000001b3", ["proto/fnv.h"]),
     "SipHash": (r"\bsip_?round|0x736f6d6570736575", ["daemon/util/index.c"]),
-    "thread": (r"\bpthread_create\(", ["daemon/util/offload.c", "daemon/publish/mqtt/", "client/examples/"]),
+    "thread": (r"\bpthread_create\(", ["daemon/util/detached.c", "daemon/publish/mqtt/", "client/examples/"]),
     "atomic file": (
         r"\brename(?:at2?)?\(",
         [

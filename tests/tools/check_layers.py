@@ -156,11 +156,15 @@ def check_circles(includes):
 
 
 def check_unit_tests(root):
-    """A test file that no list of tests/unit/meson.build names would never run."""
+    """A test file that no list of tests/unit/meson.build names would never run. An assertion that does not
+    go through unit.h writes a file each time that it holds."""
     listed = set(re.findall(r"'(\w+)'", (root / "tests/unit/meson.build").read_text(encoding="utf-8")))
     for path in (root / "tests/unit").rglob("test_*.c"):
         if path.stem[len("test_") :] not in listed:
             yield f"{path.relative_to(root)}: not in tests/unit/meson.build"
+    for path in (root / "tests/unit").rglob("*.[ch]"):
+        if path.name != "unit.h" and "<check.h>" in path.read_text(encoding="utf-8"):
+            yield f"{path.relative_to(root)}: <check.h>, not tests/unit/unit.h"
 
 
 def main():

@@ -2,7 +2,6 @@
 /* A tree of device files in a temporary folder, made line by line or copied from a fixture. */
 #pragma once
 
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -13,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tests/unit/unit.h"
 
 struct tree {
 	char path[256];

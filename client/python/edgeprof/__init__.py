@@ -11,7 +11,8 @@
             with edgeprof.stage("infer", unit="gpu"):
                 boxes = model(image)
 
-Standard library only, Python 3.8 or newer, Linux. Recording makes no system call and takes no lock;
+Standard library only, Python 3.8 or newer, Linux; an extension in C records where it was built
+(EDGEPROF_PURE=1: it is not used). Recording makes no system call and takes no lock;
 once a second the first event of that second looks whether a daemon is there. Nothing blocks, and
 nothing is raised into the program because of the profiler: only TypeError and ValueError for wrong
 arguments. What cannot be delivered is dropped and counted (counts()). After fork the child is a
@@ -22,9 +23,8 @@ $XDG_RUNTIME_DIR/edgeprofd. EDGEPROF_DISABLE=1 switches recording off, EDGEPROF_
 `[stage] 12.34ms` on stderr at each end of a stage, EDGEPROF_MAPPING_SIZE is the shared memory in bytes
 (65536 to 1048576 in powers of two; 262144)."""
 from ._advice import Advice, advice, should_skip
-from ._process import connect, counts, shutdown
-from ._record import begin, counter, deadline, end, frame, gauge, mark, tick
-from ._scope import stage, timed
+from ._record import begin, counter, deadline, end, gauge, mark, tick
+from ._recorder import connect, counts, frame, shutdown, stage, timed
 from ._session import session, sweep
 from .client import Client, Unreachable, VarlinkError
 from .fps import DetailedFPSCounter, FPSCounter

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the daemon advises this program to do: read from the mapping, without a system call."""
 import threading
-import time
-from typing import NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional
 
 from . import _layout as L
-from ._process import fence, process
-
-_SECOND_NS = 1000 * 1000 * 1000  # what clocks of two sides may differ
+from ._recorder import read_advice
 
 
 class Advice(NamedTuple):
@@ -28,16 +25,6 @@ class _Frames(threading.local):
 
 
 _frames = _Frames()
-_last: Tuple[int, Optional[Advice]] = (0, None)  # a word and what it means
-
-
-def _remember(word: int) -> Tuple[int, Optional[Advice]]:
-    global _last
-    level, skip, of = word & 255, word >> 8 & 255, word >> 16 & 255
-    sound = 0 < level < len(L.ADVICE_LEVELS) and skip < of
-    mean = Advice(L.ADVICE_LEVELS[level], (word >> 32) / 1000 or None, skip, of) if sound else None
-    _last = (word, mean)
-    return _last
 
 
 def advice() -> Optional[Advice]:
@@ -45,19 +32,11 @@ def advice() -> Optional[Advice]:
 
     Ask each frame: no system call. A level is kept for many seconds. The advice comes with what the
     program records: it needs connect(), and events to find a daemon that restarted."""
-    mapping = process.mapping
-    if mapping is None or process.off:
+    read = read_advice()
+    if read is None:
         return None
-    try:
-        word, written = mapping.advice(fence)
-    except ValueError:  # a forked child let go of it just now
-        return None
-    if not -_SECOND_NS <= time.monotonic_ns() - written <= L.ADVICE_FRESH_NS:
-        return None
-    last = _last
-    if word != last[0]:  # it seldom changes
-        last = _remember(word)
-    return last[1]
+    level, skip, of, target = read
+    return Advice(L.ADVICE_LEVELS[level], target or None, skip, of)
 
 
 def should_skip() -> bool:

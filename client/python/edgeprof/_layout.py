@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of the event mapping: proto/mapping.h in Python. Native byte order, native alignment;
 recording works on little-endian machines only (elsewhere everything else does)."""
+import os
 import struct
 
 MAP_MAGIC = 0x50454745
 HELLO_MAGIC = 0x48454745
-MAJOR, MINOR = 1, 2
+MAJOR, MINOR = 2, 0
 BYE = 1
 DEFAULT_SIZE = 256 * 1024
 MAX_SIZE = 1024 * 1024
@@ -29,6 +30,9 @@ NESTED, FAILED, OF_FRAMES, DEPTH_SHIFT = 1, 2, 4, 4
 
 FREE, OWNED, RELEASED = 0, 1, 2
 SLOT_CHECKED = 1
+# x86 makes stores visible in program order, and nothing in CPython moves one of ours across a call:
+# there a record is in memory before its head is. Other machines may show them the other way round.
+CHECKED = os.uname().machine not in ("x86_64", "AMD64", "i686", "i586", "i386")
 
 HEADER_SIZE = 512
 HEADER = struct.Struct("@IHHIIQI")
@@ -39,13 +43,16 @@ ADVICE_LEVELS = ("", "full", "reduced", "minimal")
 ADVICE_FRESH_NS = 5000000000
 DECLARATION = struct.Struct("@49s24s24s15sQQ")
 SLOT_SIZE = 512
-# a slot as u64: head, dropped, dropped_busy, ... tail; as u32: state, tid, first_chunk, depth, flags
-HEAD, DROPPED, DROPPED_BUSY, TAIL = 0, 1, 2, 8
-STATE, TID, FIRST_CHUNK, DEPTH, FLAGS, TAIL_CHUNK = 6, 7, 8, 9, 10, 18
-OPEN_OFFSET, OPEN_SIZE = 128, 24
+# a slot as u64: head, dropped, dropped_busy, ... tail; as u32: depth, state, tid, first_chunk, ... flags
+HEAD, DROPPED, DROPPED_BUSY, TAIL = 0, 1, 2, 56
+DEPTH, STATE, TID, FIRST_CHUNK, FLAGS, TAIL_CHUNK = 6, 7, 8, 9, 106, 114
+OPEN_OFFSET, OPEN_SIZE = 40, 24
+CHUNK_SIZE = 16
+# a chunk as u64: base; as u32: owner, next
+BASE, OWNER, NEXT = 0, 2, 3
 OPEN = struct.Struct("@QQI")
-# stage | check << 8 as two bytes, kind | flags << 8, cpu_us, start_ns, value, frame
-RECORD = struct.Struct("@BBHIQQQ")
+# stage | check << 8 | kind << 16 | flags << 24 | cpu_us << 32, start_ns, value, frame
+RECORD = struct.Struct("@QQQQ")
 RECORD_SIZE = 32
 HELLO = struct.Struct("@IHHIIQ64s")
 
@@ -61,13 +68,10 @@ class Geometry:
         self.size = size
         self.slots, self.chunk_records = _LISTED[size]
         self.slots_offset = HEADER_SIZE + DECLARATIONS * DECLARATION.size
-        tables = self.slots_offset + self.slots * SLOT_SIZE
         self.chunk_bytes = self.chunk_records * RECORD_SIZE
-        self.chunks = (size - tables - 192) // (self.chunk_bytes + 16)
-        self.owner_offset = tables
-        self.next_offset = (self.owner_offset + 4 * self.chunks + 63) & ~63
-        self.base_offset = (self.next_offset + 4 * self.chunks + 63) & ~63
-        self.records_offset = (self.base_offset + 8 * self.chunks + 63) & ~63
+        self.chunks_offset = self.slots_offset + self.slots * SLOT_SIZE
+        self.chunks = (size - self.chunks_offset - 63) // (self.chunk_bytes + CHUNK_SIZE)
+        self.records_offset = (self.chunks_offset + self.chunks * CHUNK_SIZE + 63) & ~63
 
 
 def fold(value: int) -> int:

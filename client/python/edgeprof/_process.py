@@ -4,56 +4,41 @@
 `process` is the one instance. Its lock is held for microseconds, never while anything waits."""
 import atexit
 import os
-import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from . import _layout as L
 from ._attach import Channel, Descriptor
+from ._common import Names, program, tell_multiprocessing
 from ._wire import Mapping
 
 CHECK_NS = 1000 * 1000 * 1000
 
-# x86 makes stores visible in program order, and nothing in CPython moves one of ours across a call:
-# there a record is in memory before its head is. Other machines may show them the other way round.
 # CPython has no release store; what it has is a lock: what is stored before a release is seen by
 # everybody before what is stored after the next acquire of the same lock.
-ORDERED = os.uname().machine in ("x86_64", "AMD64", "i686", "i586", "i386")
 _fence_lock = threading.Lock()
 
 
 def fence() -> None:
     """What was stored before is seen before what will be stored."""
-    if not ORDERED:
+    if L.CHECKED:
         with _fence_lock:
             pass
         with _fence_lock:
             pass
 
 
-def _program() -> str:
-    path = sys.argv[0] if getattr(sys, "argv", None) else ""
-    name = os.path.basename(path)
-    if name == "__main__.py":
-        name = os.path.basename(os.path.dirname(path))
-    return (name[:-3] if name.endswith(".py") else name).strip("-") or "python"
-
-
-class Process:
+class Process(Names):
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.names: Dict[str, int] = {}
+        super().__init__({})
         self._taken: Set[bytes] = set()
         self._packed: List[bytes] = []
         self.threads: Any = weakref.WeakSet()
-        self.app: Optional[bytes] = None
         self.off = os.environ.get("EDGEPROF_DISABLE") == "1"
         self.print = os.environ.get("EDGEPROF_PRINT") == "1" and not self.off
         self.generation = 0
-        # called at each end of a frame with its time and duration (0: a tick), while a session prints
-        self.on_frame: Optional[Callable[[int, int], None]] = None
         self._forget()
 
     def _forget(self) -> None:
@@ -69,7 +54,7 @@ class Process:
         if self.channel is not None:
             return
         if self.app is None:
-            self.app = L.clean(app or _program())
+            self.app = L.clean(app or program())
         self.channel = Channel()
 
     def _size(self) -> int:
@@ -103,50 +88,24 @@ class Process:
             self._memfd = Descriptor(mapping.fd)
             mapping.declare(self._packed, fence)
             self.mapping = mapping
-            self._tell_multiprocessing()
+            tell_multiprocessing(shutdown)
         if self._memfd is not None:
             channel.hello(self._memfd, self.mapping.geometry.size, self.app or b"_")
 
-    @staticmethod
-    def _tell_multiprocessing() -> None:
-        """Its forked children leave by os._exit, past atexit."""
-        util = sys.modules.get("multiprocessing.util")
-        parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
-        if util is not None and parent is not None and parent() is not None:
-            util.Finalize(None, shutdown, exitpriority=-1000)
-
-    def declare(self, name: str, category: Optional[str] = None, unit: Optional[str] = None) -> int:
-        """The name's index, or -1 when the table is full. Category and unit count when it is new.
-        TypeError, ValueError: not a name."""
-        if not isinstance(name, str):
-            raise TypeError("a name is a str, not %s" % type(name).__name__)
-        if not name:
-            raise ValueError("a name must not be empty")
-        for label in (category, unit):
-            if label is not None and not isinstance(label, str):
-                raise TypeError("category and unit are str or None, not %s" % type(label).__name__)
-        index = self.names.get(name)
-        if index is not None:
-            return index
-        with self.lock:
-            index = self.names.get(name)
-            if index is not None:
-                return index
-            index = len(self._packed)
-            if index >= L.DECLARATIONS:
-                return -1  # not remembered: names without end must not cost memory
-            is_label = name[0] == L.LABEL_SIGN
-            own = L.text(name[1:]) if is_label else L.unique(name, self._taken)
-            if unit is None and "@" in name and not is_label:
-                unit = name.rsplit("@", 1)[1]  # `infer@gpu` names its compute unit
-            labels = [(t or "").encode("utf-8", "replace")[: L.LABEL_MAX] for t in (category, unit)]
-            packed = L.DECLARATION.pack(own, labels[0], labels[1], b"", 0, 0)
-            self._taken.add(own)
-            self._packed.append(packed)
-            self.names[name] = index
-            if self.mapping is not None:
-                self.mapping.declare(self._packed, fence)
-            return index
+    def _add(self, name: str, category: Optional[str], unit: Optional[str]) -> int:
+        index = len(self._packed)
+        if index >= L.DECLARATIONS:
+            return -1
+        is_label = name[0] == L.LABEL_SIGN
+        own = L.text(name[1:]) if is_label else L.unique(name, self._taken)
+        if unit is None and "@" in name and not is_label:
+            unit = name.rsplit("@", 1)[1]  # `infer@gpu` names its compute unit
+        labels = [(t or "").encode("utf-8", "replace")[: L.LABEL_MAX] for t in (category, unit)]
+        self._taken.add(own)
+        self._packed.append(L.DECLARATION.pack(own, labels[0], labels[1], b"", 0, 0))
+        if self.mapping is not None:
+            self.mapping.declare(self._packed, fence)
+        return index
 
     def declare_stage(self, name: str, category: Optional[str], unit: Optional[str]) -> int:
         """The same of a stage, which is another one on each compute unit."""
@@ -156,12 +115,6 @@ class Process:
             if L.DECLARATION.unpack(self._packed[index])[2].rstrip(b"\0") != label:
                 return self.declare("%s@%s" % (name, unit), category, unit)
         return index
-
-    def declare_label(self, label: str) -> int:
-        """The same for the text of a mark, which people read: kept as it is, as far as it fits."""
-        if not isinstance(label, str) or not label or L.is_clean(label):
-            return self.declare(label)
-        return self.declare(L.LABEL_SIGN + label)
 
     def count_lost(self) -> None:
         """An event that has no place: no slot, no declaration."""
@@ -181,12 +134,6 @@ process = Process()
 
 
 def connect(app: Optional[str] = None) -> bool:
-    """Names this program and looks for a daemon now; True when one is there.
-
-    app: 1-48 bytes of [A-Za-z0-9_.-], other bytes become `_`; None = the program's file name.
-    Optional (the first event does it), and only the first name counts. TypeError: not a str."""
-    if app is not None and not isinstance(app, str):
-        raise TypeError("app is a str or None, not %s" % type(app).__name__)
     with process.lock:
         process.configure(app)
         process.check(time.monotonic_ns())
@@ -195,7 +142,6 @@ def connect(app: Optional[str] = None) -> bool:
 
 
 def shutdown() -> None:
-    """Detaches from the daemon and stops recording. Called automatically at exit."""
     with process.lock:
         process.off = True
         process.print = False
@@ -207,10 +153,6 @@ def shutdown() -> None:
 
 
 def counts() -> Dict[str, Any]:
-    """What this process has counted so far: sent = received + dropped + in_ring.
-
-    unattached: events before a daemon was ever there; they are in none of the others.
-    attached: a daemon holds the mapping, as far as known."""
     with process.lock:
         unattached = process.unattached + sum(t.unattached for t in list(process.threads))
         numbers = process.mapping.counts() if process.mapping is not None else [0, 0, 0]
@@ -223,6 +165,22 @@ def counts() -> Dict[str, Any]:
             "unattached": unattached,
             "attached": process.channel is not None and process.channel.connected,
         }
+
+
+def read_advice() -> Optional[Tuple[int, int, int, float]]:
+    """The level, frames to skip of how many, and the target (0: none)."""
+    mapping = process.mapping
+    if mapping is None or process.off:
+        return None
+    try:
+        word, written = mapping.advice(fence)
+    except ValueError:  # a forked child let go of it just now
+        return None
+    level, skip, of = word & 255, word >> 8 & 255, word >> 16 & 255
+    fresh = -CHECK_NS <= time.monotonic_ns() - written <= L.ADVICE_FRESH_NS  # two clocks may differ
+    if not fresh or not 0 < level < len(L.ADVICE_LEVELS) or skip >= of:
+        return None
+    return level, skip, of, (word >> 32) / 1000
 
 
 def _before_fork() -> None:

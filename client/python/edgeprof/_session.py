@@ -11,8 +11,7 @@ import time
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence
 
 from . import _layout as L
-from ._process import connect, process
-from ._scope import stage
+from ._recorder import connect, process, stage
 from ._values import u64
 from .client import Client, VarlinkError
 from .stats import summary_ms

@@ -12,7 +12,8 @@ from _thread import get_ident
 from typing import Any, Dict, Optional
 
 from . import _layout as L
-from ._process import ORDERED, fence, process
+from ._process import fence, process
+from ._values import depth_flags
 from ._wire import SlotState
 
 _plain_pack = L.RECORD.pack_into
@@ -23,16 +24,20 @@ def _fenced_pack(*record: Any) -> None:
     fence()
 
 
-pack_record = _plain_pack if ORDERED else _fenced_pack
+pack_record = _fenced_pack if L.CHECKED else _plain_pack
 pack_open = L.OPEN.pack_into
-_WINDOW = 1 << 30  # base's span, see below
+
+
+def check(word: int, start: int, value: int, frame: int, head: int) -> int:
+    """The check of record `head`, at its place in the word."""
+    return (L.fold(word ^ start ^ value ^ frame) ^ head & 255 ^ 0xA5) << 8
 
 
 class Thread:
     """All that the events of one thread need."""
 
     __slots__ = (
-        "ident", "depth", "frame", "salt", "busy", "gate", "quiet", "base", "head", "full", "origin",
+        "ident", "depth", "frame", "busy", "gate", "quiet", "head", "full", "origin",
         "buffer", "slot8", "slot32", "slot64", "slot", "scopes", "unattached", "generation",
         "__weakref__",
     )  # fmt: skip
@@ -45,9 +50,6 @@ class Thread:
         self.busy = False
         self.quiet = 0  # until then no daemon will be looked for, and none is there
         self.gate = 0  # at this time prepare() wants to be asked
-        # start times are checked relative to base, whose low 30 bits are 0: short numbers are quick
-        self.base = 0
-        self.salt = 0  # fold(base) ^ fold(frame)
         self.head = self.full = 0  # records published; where the chunk ends
         self.origin = 0  # record n is at origin + n * 32 in buffer
         self.unattached = 0
@@ -64,10 +66,6 @@ class Thread:
         self.slot8 = slot
         self.slot32 = slot.cast("I")
         self.slot64 = slot.cast("Q")
-
-    def set_frame(self, frame: int) -> None:
-        self.frame = frame
-        self.salt = L.fold(self.base ^ frame)
 
     def count_busy(self) -> None:
         """An event of a signal handler, inside another one."""
@@ -94,9 +92,7 @@ class Thread:
                 if now >= self.gate:
                     if now >= process.due:
                         process.check(now)
-                    self.base = now & -_WINDOW
-                    self.salt = L.fold(self.base ^ self.frame)
-                    self.gate = 0 if process.print else min(process.due, self.base + _WINDOW)
+                    self.gate = 0 if process.print else process.due
                 return self.head != self.full or self._make_room()
         finally:
             self.busy = False
@@ -129,7 +125,8 @@ class Thread:
             return None
         view = mapping.slot_view(slot.index)
         # stages that were opened before there was a daemon
-        view[L.OPEN_OFFSET :] = self.slot8[L.OPEN_OFFSET :]
+        opened = slice(L.OPEN_OFFSET, L.OPEN_OFFSET + L.OPEN_STAGES * L.OPEN_SIZE)
+        view[opened] = self.slot8[opened]
         self._views(view)
         self.slot32[L.DEPTH] = self.depth
         self.slot = slot
@@ -154,10 +151,11 @@ class Thread:
             if head == self.full:  # a handler took the room that prepare() had found
                 self.slot64[L.DROPPED_BUSY] += 1
                 return False
-            check = L.fold(start ^ value ^ frame) ^ L.fold(cpu_us) ^ index ^ kind ^ flags ^ head ^ 0xA5
+            word = index | kind << 16 | flags << 24 | cpu_us << 32
+            if L.CHECKED:
+                word |= check(word, start, value, frame, head)
             at = self.origin + head * L.RECORD_SIZE
-            word = kind | flags << 8
-            pack_record(self.buffer, at, index, check & 255, word, cpu_us, start, value, frame)
+            pack_record(self.buffer, at, word, start, value, frame)
             self.slot64[L.HEAD] = head + 1
             self.head = head + 1
         except BaseException:
@@ -236,13 +234,16 @@ def current() -> Thread:
         return thread
 
 
-def emit(index: int, kind: int, value: int, flags: int = 0, cpu_us: int = L.NOT_MEASURED) -> bool:
-    """One record of now, in the thread's frame."""
+def emit(
+    index: int, kind: int, value: int, flags: int = 0, cpu_us: int = L.NOT_MEASURED,
+    start: Optional[int] = None, frame: Optional[int] = None
+) -> bool:  # fmt: skip
+    """One record, of now and in the thread's frame unless they are given. A COMPLETE is inside the stages
+    that the thread has open. False: it was dropped."""
     thread = current()
     now = time.monotonic_ns()
-    return thread.write(now, index, kind, flags, cpu_us, now, value, thread.frame)
-
-
-def depth_flags(depth: int) -> int:
-    return (L.NESTED | min(depth, 15) << L.DEPTH_SHIFT) if depth else 0
-
+    if kind == L.COMPLETE:
+        flags |= depth_flags(thread.depth)
+    if frame is None:
+        frame = thread.frame
+    return thread.write(now, index, kind, flags, cpu_us, now if start is None else start, value, frame)

@@ -30,6 +30,10 @@ def u64(value: Any, what: str, limit: int = L.NO_FRAME) -> int:
     return result
 
 
+def depth_flags(depth: int) -> int:
+    return (L.NESTED | min(depth, 15) << L.DEPTH_SHIFT) if depth else 0
+
+
 def say(name: str, duration_ns: int) -> None:
     """The line that EDGEPROF_PRINT=1 asks for."""
     try:

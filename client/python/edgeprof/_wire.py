@@ -19,6 +19,7 @@ _SEALS = 0x0001 | 0x0002 | 0x0004  # SEAL, SHRINK, GROW
 _MFD_NOEXEC_SEAL = 0x0008  # Linux 6.3
 _ADVICE, _ADVICE_TIME = L.ADVICE_OFFSET // 8, L.ADVICE_TIME_OFFSET // 8
 _WHOLE = struct.calcsize("P") == 8
+_CHUNK32, _CHUNK64 = L.CHUNK_SIZE // 4, L.CHUNK_SIZE // 8
 
 
 def _memfd() -> int:
@@ -72,7 +73,7 @@ class Mapping:
         self.u32 = view.cast("I")
         self.u64 = view.cast("Q")
         self.slots = [SlotState(i) for i in range(g.slots)]
-        self._owner, self._next, self._base = g.owner_offset // 4, g.next_offset // 4, g.base_offset // 8
+        self._chunks32, self._chunks64 = g.chunks_offset // 4, g.chunks_offset // 8
         self._uncounted = self._declared = 0
         L.HEADER.pack_into(self.map, 0, L.MAP_MAGIC, L.MAJOR, L.MINOR, size, 0, time.monotonic_ns(), 0)
         for i in range(g.slots):
@@ -80,8 +81,8 @@ class Mapping:
             self.u32[first + L.FIRST_CHUNK] = L.NO_CHUNK
             self.u32[first + L.TAIL_CHUNK] = L.NO_CHUNK
         for i in range(g.chunks):
-            self.u32[self._next + i] = L.NO_CHUNK
-            self.u64[self._base + i] = L.NO_BASE
+            self.u32[self._chunks32 + i * _CHUNK32 + L.NEXT] = L.NO_CHUNK
+            self.u64[self._chunks64 + i * _CHUNK64 + L.BASE] = L.NO_BASE
 
     def close(self) -> None:
         """Unmaps the memory (of a parent's mapping in a forked child)."""
@@ -131,7 +132,7 @@ class Mapping:
             at = (self.geometry.slots_offset + best.index * L.SLOT_SIZE) // 4
             self.u32[at + L.DEPTH] = 0
             self.u32[at + L.TID] = tid
-            self.u32[at + L.FLAGS] = L.SLOT_CHECKED
+            self.u32[at + L.FLAGS] = L.SLOT_CHECKED if L.CHECKED else 0
             self.u32[at + L.STATE] = L.OWNED
         return best
 
@@ -141,17 +142,21 @@ class Mapping:
         self.u32[at + L.STATE] = L.RELEASED
         slot.free = True
 
+    def _owners(self) -> memoryview:
+        first = self._chunks32 + L.OWNER
+        return self.u32[first : first + self.geometry.chunks * _CHUNK32 : _CHUNK32]
+
     def _chunk_find(self, slot: SlotState) -> Optional[int]:
-        g, u32, last = self.geometry, self.u32, self._owner + self.geometry.chunks - 1
+        g, owners = self.geometry, self._owners()
         if slot.chunk is None:  # a slot's home: spread by the golden ratio as in libedgeprof
-            at = first = self._owner + ((slot.index * 40503 & 0xFFFF) * g.chunks >> 16)
+            at = first = (slot.index * 40503 & 0xFFFF) * g.chunks >> 16
         else:
-            at = first = self._owner + slot.chunk
-        while u32[at]:
-            at = at + 1 if at < last else self._owner
+            at = first = slot.chunk
+        while owners[at]:
+            at = at + 1 if at < g.chunks - 1 else 0
             if at == first:
                 return None
-        return at - self._owner
+        return at
 
     def chunk_take(self, slot: SlotState) -> bool:
         """Room for the slot's next records (slot.head to slot.full); False: all chunks are owned.
@@ -164,13 +169,14 @@ class Mapping:
             if chunk is None:
                 return False
         if chunk != slot.chunk:
-            u32[self._owner + chunk] = slot.index + 1
-            u32[self._next + chunk] = L.NO_CHUNK
-            self.u64[self._base + chunk] = slot.head
+            at = self._chunks32 + chunk * _CHUNK32
+            u32[at + L.OWNER] = slot.index + 1
+            u32[at + L.NEXT] = L.NO_CHUNK
+            self.u64[self._chunks64 + chunk * _CHUNK64 + L.BASE] = slot.head
             if slot.chunk is None:
                 u32[(g.slots_offset + slot.index * L.SLOT_SIZE) // 4 + L.FIRST_CHUNK] = chunk
             else:
-                u32[self._next + slot.chunk] = chunk
+                u32[self._chunks32 + slot.chunk * _CHUNK32 + L.NEXT] = chunk
         slot.origin = g.records_offset + chunk * g.chunk_bytes - slot.head * L.RECORD_SIZE
         slot.full = slot.head + g.chunk_records
         slot.chunk = chunk
@@ -183,8 +189,7 @@ class Mapping:
         g = self.geometry
         if self._uncounted < 1000 or self.u32[L.WAKE_OFFSET // 4]:
             return False
-        owners = self.u32[self._owner : self._owner + g.chunks].tolist()
-        if g.chunks - owners.count(0) <= g.chunks // 2:
+        if g.chunks - self._owners().tolist().count(0) <= g.chunks // 2:
             return False
         self.u32[L.WAKE_OFFSET // 4] = 1
         self._uncounted = 0

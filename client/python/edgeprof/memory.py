@@ -10,8 +10,7 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar
 
 from . import _layout as L
-from ._process import process
-from ._thread import current, depth_flags
+from ._recorder import emit, process
 
 MIB = 1024 * 1024
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -134,12 +133,10 @@ class memory_scope:
         self._report(end, cpu, kind is not None)
 
     def _report(self, end: int, cpu: int, failed: bool) -> None:
-        thread = current()
         growth = (self.after_bytes - self.before_bytes) % (1 << 64)
-        flags = depth_flags(thread.depth) | (L.FAILED if failed else 0)
         start, index, unknown = self._start, self._index, L.NOT_MEASURED
-        thread.write(end, index, L.COST, 0, unknown, start, cpu, growth)
-        thread.write(end, index, L.COMPLETE, flags, unknown, start, end - start, thread.frame)
+        emit(index, L.COST, cpu, 0, unknown, start, growth)
+        emit(index, L.COMPLETE, end - start, L.FAILED if failed else 0, unknown, start)
 
 
 def profile_memory(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Dict[str, Any]:

@@ -12,16 +12,8 @@ import time
 from typing import Any, Deque, Dict, Iterator, List, Optional
 
 from . import _layout as L
-from ._process import process
-from ._thread import current, depth_flags
+from ._recorder import Profiler, emit, process
 from .stats import summary_ms
-
-
-def _tell(name: str, start_ns: int, end_ns: int, failed: bool = False) -> None:
-    thread = current()
-    index, unknown = process.declare(name), L.NOT_MEASURED
-    flags, frame = depth_flags(thread.depth) | (L.FAILED if failed else 0), thread.frame
-    thread.write(end_ns, index, L.COMPLETE, flags, unknown, start_ns, end_ns - start_ns, frame)
 
 
 def write_atomically(path: Any, text: str) -> None:
@@ -43,39 +35,21 @@ def write_atomically(path: Any, text: str) -> None:
         raise
 
 
-class StageProfiler:
+class StageProfiler(Profiler):  # type: ignore[misc]
     """start(name), stop(): one open stage at a time. A stop without a start is ignored and counted
     (orphan_end), a start over an open start discards that one and counts it (abandoned).
 
     timings: {stage: [milliseconds]} in first-seen order. Prints its report when the program ends,
     unless print_report() has already printed everything."""
 
+    _declare = staticmethod(process.declare)
+
     def __init__(self) -> None:
         self.timings: Dict[str, List[float]] = collections.defaultdict(list)
-        self.orphan_end = 0
-        self.abandoned = 0
-        self._stage: Optional[str] = None
-        self._start = 0
+        self._names = process.names
         self._told = 0
         self._pid = os.getpid()
         _profilers.append(self)
-
-    def start(self, stage_name: str) -> None:
-        """TypeError, ValueError: not a name (any non-empty str is)."""
-        process.declare(stage_name)
-        if self._stage is not None:
-            self.abandoned += 1
-        self._stage = stage_name
-        self._start = time.monotonic_ns()
-
-    def stop(self) -> None:
-        end = time.monotonic_ns()
-        name, self._stage = self._stage, None
-        if name is None:
-            self.orphan_end += 1
-            return
-        self.timings[name].append((end - self._start) / 1e6)
-        _tell(name, self._start, end)
 
     @contextlib.contextmanager
     def stage(self, stage_name: str) -> Iterator[None]:
@@ -159,7 +133,9 @@ class stage_timer:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         end = time.monotonic_ns()
         self.elapsed_ms = (end - self._start) / 1e6
-        _tell(self.label, self._start, end, kind is not None)
+        failed = L.FAILED if kind is not None else 0
+        index, duration = process.declare(self.label), end - self._start
+        emit(index, L.COMPLETE, duration, failed, L.NOT_MEASURED, self._start)
         if self._results is not None:
             self._results.setdefault(self.label, []).append(self.elapsed_ms)
         else:

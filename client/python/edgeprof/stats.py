@@ -5,7 +5,7 @@ import math
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
 
-from ._scope import stage
+from ._recorder import stage
 
 def percentile(ascending: Sequence[float], p: float) -> float:
     """Percentile p (0 to 100) of ascending values; 0.0 when there are none."""

@@ -196,6 +196,28 @@ int device_each(const struct root *root, const char *folder, const char *prefix,
 	return count < 0 ? count : visited;
 }
 
+struct prefix_search {
+	const char *const *prefixes;
+	bool found;
+};
+
+static void match_prefix(void *ctx, const struct root *root, const char *path, const char *entry)
+{
+	struct prefix_search *search = ctx;
+	(void)root;
+	(void)path;
+	for (const char *const *prefix = search->prefixes; *prefix && !search->found; prefix++) {
+		search->found = text_starts_with(entry, *prefix);
+	}
+}
+
+int device_has(const struct root *root, const char *folder, const char *const *prefixes)
+{
+	struct prefix_search search = {.prefixes = prefixes};
+	int r = device_each(root, folder, "", match_prefix, &search);
+	return r == -ENOMEM ? r : search.found;
+}
+
 struct hwmon_search {
 	const char *name;
 	char *ret;

@@ -70,6 +70,10 @@ typedef void device_visit(void *ctx, const struct root *root, const char *path, 
 int device_each(const struct root *root, const char *folder, const char *prefix,
 	device_visit *visit, void *ctx);
 
+/* Whether the folder has an entry that starts with one of the prefixes of a NULL-terminated list:
+ * one look instead of one for each name that there might be. 1, 0, or -ENOMEM. */
+int device_has(const struct root *root, const char *folder, const char *const *prefixes);
+
 /* The folder of the first hwmon device of this name, whose number changes from boot to boot. 0,
  * -ENOENT, -ENOMEM, or the -errno of sys/class/hwmon. */
 int device_find_hwmon(const struct root *root, const char *name, char ret[DEVICE_FILE_PATH]);

@@ -90,6 +90,14 @@ void *gauges_add_existing(struct gauges *gauges, const struct gauge_kind *kind, 
 	return device_exists(gauges->root, "%s", path) ? add(gauges, kind, name, path) : NULL;
 }
 
+bool gauges_may_have(struct gauges *gauges, const struct root *root, const char *folder,
+	const char *const *prefixes)
+{
+	int r = device_has(root, folder, prefixes);
+	gauges->no_memory = gauges->no_memory || r == -ENOMEM;
+	return r > 0;
+}
+
 int gauges_name(struct gauges *gauges, struct naming *naming)
 {
 	size_t count = gauges->count;

@@ -66,6 +66,10 @@ __attribute__((format(printf, 4, 5))) void *gauges_add(struct gauges *gauges,
 __attribute__((format(printf, 4, 5))) void *gauges_add_existing(struct gauges *gauges,
 	const struct gauge_kind *kind, const char *name, const char *format, ...);
 
+/* Whether the folder has files that start with one of the prefixes, as of device_has(). */
+bool gauges_may_have(struct gauges *gauges, const struct root *root, const char *folder,
+	const char *const *prefixes);
+
 /* Adds the metrics. An element is dropped when there is no capacity for its metric, or another
  * source has it. 0 or -ENOMEM, -EINVAL. */
 int gauges_name(struct gauges *gauges, struct naming *naming);

@@ -72,8 +72,9 @@ struct search {
 
 static void add_chip(void *ctx, const struct root *root, const char *path, const char *name)
 {
+	static const char *const files[] = {"power", "in", "curr", NULL};
 	struct search *search = ctx;
-	if (search->chips == CHIPS_MAX) {
+	if (search->chips == CHIPS_MAX || !gauges_may_have(search->rails, root, path, files)) {
 		return;
 	}
 	struct chip *chip = &search->chip[search->chips];

@@ -13,6 +13,7 @@
 
 /* PSS and the control group's numbers are kept for this long. */
 #define PSS_EVERY_NS UINT64_C(10000000000)
+#define OWN_PSS_EVERY_NS UINT64_C(60000000000) /* the daemon's, which has its history mapped */
 #define GROUP_EVERY_NS UINT64_C(5000000000)
 
 static const char two_samples[] = "needs two samples";
@@ -139,7 +140,9 @@ static void no_pss(struct track *track, const char *reason)
 
 static void ask_pss(struct tracks *tracks, struct track *track, uint64_t now_ns)
 {
-	bool due = track->pss_asked_ns == 0 || now_ns - track->pss_asked_ns >= PSS_EVERY_NS;
+	bool own = track->owner.real && track->owner.pid == getpid();
+	uint64_t every_ns = own ? OWN_PSS_EVERY_NS : PSS_EVERY_NS;
+	bool due = track->pss_asked_ns == 0 || now_ns - track->pss_asked_ns >= every_ns;
 	if (tracks->pss_late && (due || track->pss_waits)) {
 		no_pss(track, tracks->pss_late);
 	} else if (due && !track->pss_waits && tracks->pss && tracks->pss->count < PSS_PER_TICK) {

@@ -31,6 +31,8 @@ struct process_state {
 	struct tracks tracks;
 	struct found found;	     /* by the last scan */
 	struct background scan, pss; /* of struct scan, struct pss_reads */
+	struct root own;	     /* the machine's, which keeps the daemon's own files open */
+	struct root_kept kept;
 	struct device_file task_delayacct;
 	const char *no_delays; /* why the kernel does not count them; NULL = it does */
 };
@@ -42,6 +44,7 @@ static void process_close(void *state)
 	background_close(&process->scan);
 	background_close(&process->pss);
 	tracks_finish(&process->tracks);
+	root_kept_finish(&process->kept);
 }
 
 static int process_open(const struct collector_context *ctx, void *state)
@@ -49,6 +52,8 @@ static int process_open(const struct collector_context *ctx, void *state)
 	struct process_state *process = state;
 	device_file_init(&process->task_delayacct, true, "proc/sys/kernel/task_delayacct");
 	tracks_init(&process->tracks, ctx->real_root);
+	process->own = *ctx->real_root;
+	process->own.kept = &process->kept;
 	if (background_open(&process->scan, ctx, &scan_runner, 0) < 0 ||
 		background_open(&process->pss, ctx, &proc_pss_reader, 1) < 0) {
 		return -ENOMEM;
@@ -216,7 +221,9 @@ static void add_process(const struct collector_context *ctx, struct process_stat
 	const struct watch *watch, pid_t pid, uint64_t start_ticks, uint64_t now_ns)
 {
 	bool real = watch->kind == WATCH_SELF || watch->kind == WATCH_APP || !ctx->root->fixture;
-	const struct root *root = real ? ctx->real_root : ctx->root;
+	const struct root *root = watch->kind == WATCH_SELF ? &process->own
+				  : real		    ? ctx->real_root
+							    : ctx->root;
 	struct processes *processes = ctx->core->processes;
 	struct group *group = find_group(process, watch->name);
 	struct proc_stat stat;

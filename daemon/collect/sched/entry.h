@@ -50,6 +50,10 @@ void entry_configure(
  * now_ns. */
 void entry_run(struct entry *entry, uint64_t now_ns);
 
+/* Asks a thread to read for the tick at tick_ns, if that is the entry's next one and nothing is
+ * being read. True when it was asked, now or before. */
+bool entry_ask_ahead(struct entry *entry, uint64_t tick_ns);
+
 /* Takes the answer of a worker that has finished, if it is this entry's. True when the entry has
  * requested the next job at once: after a probe, the first read. */
 bool entry_on_answer(struct entry *entry, uint64_t now_ns);

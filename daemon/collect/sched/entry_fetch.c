@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entry_fetch.c: runs the ticks of a source whose files may hang. A tick asks a thread to probe,
- * then to read; the answer arrives by the loop's wake-up and is parsed there. A late answer is
+ * then to read; the ticks after that are asked for ahead, so that the reading thread wakes itself.
+ * The answer arrives by the loop's wake-up and is parsed there. A late answer is
  * discarded: the source is an error until one is in time, so that a file that is always slow does
  * not flap. */
 #include "daemon/collect/sched/entry_private.h"
@@ -10,13 +11,13 @@
 
 #include "daemon/util/sysops.h"
 
-static void ask(struct entry *entry, uint64_t now_ns, uint64_t limit_ns)
+static void ask(struct entry *entry, uint64_t now_ns, uint64_t limit_ns, bool ahead)
 {
 	limit_ns = limit_ns < FETCH_LATE_MIN_NS ? FETCH_LATE_MIN_NS : limit_ns;
 	limit_ns = limit_ns > FETCH_LATE_MAX_NS ? FETCH_LATE_MAX_NS : limit_ns;
 	/* On the grid: checks for late answers share the wake-ups of the ticks. */
 	uint64_t deadline_ns = entry_next(now_ns, entry->due_ns, limit_ns);
-	fetch_ask(&entry->fetch, now_ns, deadline_ns, limit_ns);
+	fetch_ask(&entry->fetch, now_ns, deadline_ns, limit_ns, ahead);
 }
 
 int entry_open_fetch(struct entry *entry)
@@ -32,7 +33,7 @@ int entry_probe(struct entry *entry, uint64_t now_ns)
 	int r = fetch_open(&entry->fetch, entry->ctx.pool, entry->ops, entry->ctx.options, NULL);
 	if (r == 0) {
 		entry->probing = true;
-		ask(entry, now_ns, FETCH_LATE_MAX_NS);
+		ask(entry, now_ns, FETCH_LATE_MAX_NS, false);
 	}
 	return r;
 }
@@ -65,7 +66,9 @@ void entry_fetch(struct entry *entry, uint64_t now_ns)
 {
 	switch (fetch_state(&entry->fetch, now_ns + ENTRY_EARLY_NS)) {
 	case FETCH_IDLE:
-		ask(entry, now_ns, entry->ctx.source->interval_ns);
+		if (entry->fetch.ahead_ns != entry->due_ns) { /* else it is answered already */
+			ask(entry, now_ns, entry->ctx.source->interval_ns, false);
+		}
 		break;
 	case FETCH_PENDING:
 		break;
@@ -78,10 +81,23 @@ void entry_fetch(struct entry *entry, uint64_t now_ns)
 	}
 }
 
+bool entry_ask_ahead(struct entry *entry, uint64_t tick_ns)
+{
+	struct fetch *fetch = &entry->fetch;
+	if (!entry->open || !fetch->job || entry->due_ns != tick_ns) {
+		return false;
+	}
+	if (fetch->ahead_ns != tick_ns && fetch_state(fetch, 0) == FETCH_IDLE) {
+		ask(entry, tick_ns, entry->ctx.source->interval_ns, true);
+	}
+	return fetch->ahead_ns == tick_ns;
+}
+
 void entry_await(struct entry *entry)
 {
 	struct fetch *fetch = &entry->fetch;
-	if (fetch->job && !fetch->late && fetch->deadline_ns < entry->due_ns) {
+	if (fetch->job && !fetch->late && fetch_state(fetch, 0) != FETCH_IDLE &&
+		fetch->deadline_ns < entry->due_ns) {
 		fetch->tick_ns = entry->due_ns;
 		entry->due_ns = fetch->deadline_ns;
 	}
@@ -100,7 +116,7 @@ static bool on_probed(struct entry *entry, struct fetch_answer *answer, uint64_t
 	}
 	bool open = entry_opened(entry, r, now_ns);
 	if (open) {
-		ask(entry, now_ns, entry->ctx.source->interval_ns);
+		ask(entry, now_ns, entry->ctx.source->interval_ns, false);
 		entry_await(entry);
 	} else {
 		entry_rest(entry, false, now_ns);

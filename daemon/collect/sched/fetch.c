@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch.c: hands sources to the threads of offload.c and judges what comes back. */
+/* fetch.c: hands sources to the threads of a pool and judges what comes back. */
 #include "daemon/collect/sched/fetch.h"
 
 #include <errno.h>
@@ -122,6 +122,7 @@ int fetch_open(struct fetch *fetch, struct fetch_pool *pool, const struct collec
 	}
 	fetch->reading = reading;
 	fetch->late = false;
+	fetch->ahead_ns = 0;
 	return 0;
 }
 
@@ -156,14 +157,16 @@ enum fetch_state fetch_abandoned(struct fetch *fetch, uint64_t now_ns)
 	return now_ns < fetch->abandoned_late_ns ? FETCH_PENDING : FETCH_LATE;
 }
 
-void fetch_ask(struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns)
+void fetch_ask(
+	struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns, bool ahead)
 {
 	fetch->asked_ns = now_ns;
 	fetch->deadline_ns = deadline_ns;
 	fetch->limit_ns = limit_ns;
 	fetch->tick_ns = 0;
+	fetch->ahead_ns = ahead ? now_ns : 0;
 	fetch->late = false;
-	offload_job_queue(fetch->job);
+	offload_job_queue(fetch->job, ahead);
 }
 
 enum fetch_state fetch_state(struct fetch *fetch, uint64_t now_ns)
@@ -227,8 +230,9 @@ bool background_ready(struct background *background, uint64_t now_ns)
 void background_ask(struct background *background, uint64_t now_ns)
 {
 	if (background->fetch) {
-		fetch_ask(background->fetch, now_ns, now_ns + FETCH_LATE_MAX_NS, FETCH_LATE_MAX_NS);
-		offload_pool_dispatch(background->ctx->pool->threads);
+		fetch_ask(background->fetch, now_ns, now_ns + FETCH_LATE_MAX_NS, FETCH_LATE_MAX_NS,
+			false);
+		(void)offload_pool_dispatch_one(background->ctx->pool->threads, false);
 	} else {
 		background->result = background->ops->fetch(background->ctx, background->state);
 		background->answered = true;

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "daemon/collect/sched/collector.h"
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/pool.h"
 
 enum { FETCH_THREADS_MAX = 4 };
 
@@ -35,7 +35,8 @@ struct fetch {
 	struct offload_job *abandoned;
 	uint64_t abandoned_late_ns; /* from when on that is late; 0 = not checked yet */
 	uint64_t asked_ns, limit_ns, deadline_ns;
-	uint64_t tick_ns; /* the tick after this one, when the deadline comes before it */
+	uint64_t tick_ns;  /* the tick after this one, when the deadline comes before it */
+	uint64_t ahead_ns; /* the tick for which it was asked ahead; 0 = none */
 	bool late;
 };
 
@@ -59,8 +60,10 @@ void fetch_finish(struct fetch *fetch); /* zeroed storage is fine */
 /* Whether the job of a closed fetch has ended: idle, pending, or late. */
 enum fetch_state fetch_abandoned(struct fetch *fetch, uint64_t now_ns);
 
-/* Starts a job; an answer is late from deadline_ns on. Only when idle. */
-void fetch_ask(struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns);
+/* Starts a job; an answer is late from deadline_ns on. ahead: the pool starts it at now_ns, which
+ * is a tick to come. Only when idle. */
+void fetch_ask(
+	struct fetch *fetch, uint64_t now_ns, uint64_t deadline_ns, uint64_t limit_ns, bool ahead);
 
 enum fetch_state fetch_state(struct fetch *fetch, uint64_t now_ns);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scheduler.c: runs the sources when they are due. Every due time is a multiple of its interval on
- * the monotonic clock, so one timer, armed for the earliest, wakes the loop once a second for all
- * sources of a second; entry.c decides what happens then. */
+ * the monotonic clock, so all sources of a second share one tick; entry.c decides what happens
+ * then. Where files may hang, a thread wakes at the tick, reads them all, and wakes the loop: two
+ * switches a second. Only if it has not done so GRACE_NS after the tick the loop's own timer runs
+ * the tick: what hangs holds up no other source. */
 #include "daemon/collect/sched/scheduler.h"
 
 #include <errno.h>
@@ -23,6 +25,10 @@
 /* What the first answers of healthy files take, and much less than a start may. */
 #define FIRST_ANSWERS_NS UINT64_C(100000000)
 
+/* Longer than a tick's files take on most boards, and what others may be late for one that hangs.
+ */
+#define GRACE_NS UINT64_C(10000000)
+
 /* How long a stop waits for files to be closed; what hangs is left behind. */
 #define LAST_CLOSES_NS UINT64_C(100000000)
 
@@ -34,6 +40,9 @@ struct scheduler {
 	uint64_t interval_ns; /* [sampling] interval */
 	struct adaptive_options adaptive_options;
 	struct adaptive adaptive;
+	uint64_t next_ns; /* of the next tick */
+	bool ahead;	  /* files are to be read for it before it runs */
+	bool spare;	  /* further threads may be started for what one has not done in time */
 	size_t entries;
 	struct entry *entry;
 	bool closing;
@@ -106,19 +115,38 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
 	uint64_t next_ns = entry_next(now_ns, 0, REQUESTS_EVERY_NS);
 	/* Those for the threads first: they are read while the loop reads the others. */
 	run_entries(scheduler, true, now_ns, &next_ns);
-	offload_pool_dispatch(scheduler->pool->threads);
+	(void)offload_pool_dispatch_one(scheduler->pool->threads,
+		scheduler->ahead && now_ns + ENTRY_EARLY_NS >= scheduler->next_ns);
+	scheduler->spare = true;
 	run_entries(scheduler, false, now_ns, &next_ns);
 	return next_ns;
 }
 
 static void on_timer(uv_timer_t *timer);
 
-static void arm(struct scheduler *scheduler, uint64_t next_ns)
+static void ask_ahead(struct scheduler *scheduler, uint64_t now_ns)
+{
+	scheduler->ahead = false;
+	for (size_t i = 0; i < scheduler->entries; i++) {
+		scheduler->ahead |= entry_ask_ahead(&scheduler->entry[i], scheduler->next_ns);
+	}
+	if (scheduler->ahead) {
+		offload_pool_start_at(scheduler->pool->threads, scheduler->next_ns, now_ns);
+	}
+}
+
+static void arm(struct scheduler *scheduler)
 {
 	uv_update_time(scheduler->timer.loop);
 	uint64_t now_ns = sysops()->now_ns();
-	uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
-	uv_timer_start(&scheduler->timer, on_timer, (wait_ns + 999999) / 1000000, 0);
+	ask_ahead(scheduler, now_ns);
+	uint64_t wake_ns = scheduler->next_ns + (scheduler->ahead ? GRACE_NS : 0);
+	if (scheduler->spare && offload_pool_behind(scheduler->pool->threads)) {
+		wake_ns = now_ns + GRACE_NS < wake_ns ? now_ns + GRACE_NS : wake_ns;
+	}
+	uint64_t wait_ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
+	/* never 0: such a timer would run again in the same iteration of the loop */
+	uv_timer_start(&scheduler->timer, on_timer, wait_ns / 1000000 + 1, 0);
 }
 
 /* True when there is more to wait for. */
@@ -129,31 +157,46 @@ static bool collect_answers(struct scheduler *scheduler)
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		asked = entry_on_answer(&scheduler->entry[i], now_ns) || asked;
 	}
-	offload_pool_dispatch(scheduler->pool->threads);
+	(void)offload_pool_dispatch_one(scheduler->pool->threads, false);
 	return asked;
 }
 
+/* The tick, if it is time for it, which also takes what has been read; else only that. */
+static void run(struct scheduler *scheduler)
+{
+	uint64_t now_ns = sysops()->now_ns();
+	if (now_ns + ENTRY_EARLY_NS >= scheduler->next_ns) {
+		scheduler->next_ns = scheduler_run(scheduler, now_ns);
+	} else {
+		(void)collect_answers(scheduler);
+	}
+	arm(scheduler);
+}
+
+/* Also when a thread has not done in time what is queued: then others help. */
 static void on_timer(uv_timer_t *timer)
 {
 	struct scheduler *scheduler = timer->data;
-	offload_pool_cork(scheduler->pool->threads, true);
-	uint64_t next_ns = scheduler_run(scheduler, sysops()->now_ns());
-	offload_pool_cork(scheduler->pool->threads, false);
-	(void)collect_answers(scheduler);
-	arm(scheduler, next_ns);
+	if (scheduler->spare && offload_pool_behind(scheduler->pool->threads)) {
+		scheduler->spare = false;
+		offload_pool_dispatch(scheduler->pool->threads);
+	}
+	run(scheduler);
 }
 
 static void on_wake(uv_async_t *wake)
 {
 	struct scheduler *scheduler = wake->data;
 	if (!scheduler->closing) {
-		(void)collect_answers(scheduler);
+		run(scheduler);
 	}
 }
 
 void scheduler_wait(struct scheduler *scheduler, uint64_t limit_ns)
 {
+	offload_pool_wait(scheduler->pool->threads, GRACE_NS < limit_ns ? GRACE_NS : limit_ns);
 	do {
+		offload_pool_dispatch(scheduler->pool->threads);
 		offload_pool_wait(scheduler->pool->threads, limit_ns);
 	} while (collect_answers(scheduler));
 }
@@ -259,10 +302,10 @@ int scheduler_open(uv_loop_t *loop, struct core *core, const struct root *root,
 	scheduler->handles = 2;
 	scheduler->core = core;
 	take_options(scheduler, options);
-	uint64_t next_ns = scheduler_run(scheduler, sysops()->now_ns());
+	scheduler->next_ns = scheduler_run(scheduler, sysops()->now_ns());
 	scheduler_wait(scheduler, FIRST_ANSWERS_NS);
 	log_sources(scheduler);
-	arm(scheduler, next_ns);
+	arm(scheduler);
 	*ret = scheduler;
 	return 0;
 error:

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* self.c: measures the daemon itself: self/… from core's counters, the history pool and the
  * machine's own proc/self/status (memory), CPU in percent of one core from
- * CLOCK_PROCESS_CPUTIME_ID, which is finer than the ticks of proc/self/stat. No own keys. */
+ * CLOCK_PROCESS_CPUTIME_ID, which is finer than the ticks of proc/self/stat; wakeups are the
+ * kernel's switches of all threads, over the last ten samples. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <stddef.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "daemon/collect/lib/device_file.h"
@@ -91,13 +93,19 @@ enum {
 	COUNTERS = sizeof(counter_table) / sizeof(counter_table[0]),
 };
 
+enum { WOKEN_SAMPLES = 10 };
+
 struct self {
 	struct device_file status;
 	struct metric *memory[MEMORIES];
 	struct metric *counter[COUNTERS];
 	struct metric *other[OTHERS];
-	struct metric *pool[POOLS];		 /* without a history: none */
-	uint64_t t_ns, cpu_ns, wakeups, dropped; /* of the last sample; t_ns 0 = first */
+	struct metric *pool[POOLS];	/* without a history: none */
+	uint64_t t_ns, cpu_ns, dropped; /* of the last sample; t_ns 0 = first */
+	size_t woken_samples;
+	struct {
+		uint64_t t_ns, switches;
+	} woken[WOKEN_SAMPLES];
 };
 
 static int self_open(const struct collector_context *ctx, void *state)
@@ -139,6 +147,22 @@ static void set_rate(struct metric *metric, double delta, double seconds)
 	metric_set_or_null(metric, known ? delta / seconds : 0, known ? NULL : "needs two samples");
 }
 
+/* A few a second: over one second alone the number would jump. */
+static void set_wakeups(struct self *self, uint64_t now_ns)
+{
+	struct rusage usage;
+	(void)getrusage(RUSAGE_SELF, &usage); /* cannot fail */
+	const uint64_t switches = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+	const size_t next = self->woken_samples++ % WOKEN_SAMPLES;
+	const size_t first = self->woken_samples > WOKEN_SAMPLES ? next : 0;
+	const uint64_t t_ns = self->woken[first].t_ns;
+	const double delta = (double)(switches - self->woken[first].switches);
+	set_rate(self->other[WAKEUPS], delta,
+		t_ns != 0 && now_ns > t_ns ? (double)(now_ns - t_ns) / 1e9 : 0);
+	self->woken[next].t_ns = now_ns;
+	self->woken[next].switches = switches;
+}
+
 static void set_rates(struct self *self, struct counters *counters, uint64_t now_ns)
 {
 	struct timespec ts;
@@ -148,11 +172,10 @@ static void set_rates(struct self *self, struct counters *counters, uint64_t now
 	const bool second = self->t_ns != 0 && now_ns > self->t_ns;
 	const double seconds = second ? (double)(now_ns - self->t_ns) / 1e9 : 0;
 	set_rate(self->other[CPU], (double)(cpu_ns - self->cpu_ns) / 1e9 * 100, seconds);
-	set_rate(self->other[WAKEUPS], (double)(counters->wakeups - self->wakeups), seconds);
+	set_wakeups(self, now_ns);
 	set_rate(self->other[DROPPED_RATE], (double)(dropped - self->dropped), seconds);
 	self->t_ns = now_ns;
 	self->cpu_ns = cpu_ns;
-	self->wakeups = counters->wakeups;
 	self->dropped = dropped;
 	metric_set(self->other[LOOP_LAG_MAX], counters->loop_lag_max_us);
 	counters->loop_lag_max_us = 0;

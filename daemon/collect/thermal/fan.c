@@ -21,7 +21,11 @@ static const struct gauge_kind duty = {
 
 static void add_hwmon(void *ctx, const struct root *root, const char *path, const char *name)
 {
+	static const char *const files[] = {"fan", "pwm", "rpm", NULL};
 	char chip[LABEL_SIZE], label[LABEL_SIZE];
+	if (!gauges_may_have(ctx, root, path, files)) {
+		return;
+	}
 	if (!device_text(root, chip, sizeof(chip), "%s/name", path)) {
 		snprintf(chip, sizeof(chip), "%s", name);
 	}

@@ -75,8 +75,12 @@ static bool is_zone(
 
 static void add_chip(void *ctx, const struct root *root, const char *path, const char *name)
 {
+	static const char *const files[] = {"temp", NULL};
 	struct search *search = ctx;
 	char chip[TEXT_SIZE], label[TEXT_SIZE], text[GAUGE_NAME_SIZE];
+	if (!gauges_may_have(search->gauges, root, path, files)) {
+		return;
+	}
 	if (!device_text(root, chip, sizeof(chip), "%s/name", path)) {
 		snprintf(chip, sizeof(chip), "%s", name);
 	}

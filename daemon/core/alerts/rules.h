@@ -4,7 +4,7 @@
  * match a metric. Globs are filtered by their first segment and their number of segments, so a new
  * metric is compared with few of them. One commit does a bounded part of this work: with
  * METRICS_MAX new metrics and ALERT_RULES_MAX rules that may all match every one of them, the last
- * metric is evaluated from the 33rd commit of its source on; when the globs begin with plain
+ * metric is evaluated from the 37th commit of its source on; when the globs begin with plain
  * segments that differ, from the second.
  */
 #pragma once

@@ -229,7 +229,7 @@ const char *app_expected_unit(const struct app *app, const struct stage *stage)
 	}
 	for (size_t i = 0; i < app->stages; i++) {
 		const struct stage *other = app->stage[i];
-		if (strcmp(other->base, stage->base) == 0 && other->unit[0]) {
+		if (other->unit[0] && strcmp(other->base, stage->base) == 0) {
 			return other->unit;
 		}
 	}
@@ -282,6 +282,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	if (process->stages[index]) {
 		return process->stages[index];
 	}
+	apps_fold_stages(apps);
 	const struct proto_declaration *declaration = process->declaration[index];
 	struct stage_name parsed;
 	char name[PROTO_NAME_SIZE];

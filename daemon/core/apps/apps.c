@@ -32,8 +32,7 @@ int apps_create(struct metrics *metrics, struct source *source, struct timeline 
 		window = 2 * options->frame_window;
 	}
 	apps->scratch = mem_calloc(window, sizeof(*apps->scratch));
-	apps->select_scratch = mem_calloc(3 * options->stage_window, sizeof(uint64_t));
-	if (!apps->scratch || !apps->select_scratch) {
+	if (!apps->scratch) {
 		apps_destroy(apps);
 		return -ENOMEM;
 	}
@@ -62,7 +61,6 @@ void apps_destroy(struct apps *apps)
 	apps_forget_sum(apps);
 	app_save_destroy(apps);
 	free(apps->scratch);
-	free(apps->select_scratch);
 	free(apps->marks);
 	trace_buffer_destroy(apps->trace);
 	free(apps);

@@ -25,7 +25,9 @@
 #include "proto/mapping.h"
 
 enum {
-	APPS_MAX = 64,
+	APPS_OWN_MAX =
+		64, /* all usable by one owner; an eighth on top is for others (accounts.h) */
+	APPS_MAX = APPS_OWN_MAX + APPS_OWN_MAX / 8, /* ACCOUNTS_RESERVE */
 	APP_PROCESSES_MAX = 64,
 	APP_STAGES_MAX = 128,
 	STAGES_MAX = 256,     /* over all apps */
@@ -142,6 +144,7 @@ struct apps_options {
 	size_t frame_window;  /* deltas of a frame stream's window: 300 */
 	size_t stage_memory;  /* bytes of all stages together; 0 = 8 MiB */
 	size_t events_memory; /* bytes of raw records of all apps; 0 = 4 MiB */
+	uid_t owner;	      /* the daemon's user; root and it may fill what is shared */
 };
 
 /* Does not own metrics and timeline. -ENOMEM. */
@@ -174,20 +177,24 @@ int apps_attach(struct apps *apps, const char *name, uid_t uid, pid_t pid, uint6
 void apps_declare(struct apps *apps, struct app_process *process, uint32_t index,
 	const struct proto_declaration *copy);
 
-/* One record, a private copy. Anything may be in it: what is not believable (undeclared stage,
- * unknown kind, start over a second in the future, end before the process attached minus a day,
- * duration over a day) is counted invalid and changes nothing else. */
-void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record, uint64_t now_ns);
+/* n records of one slot in their order, private copies. Anything may be in them: what is not
+ * believable (undeclared stage, unknown kind, start over a second in the future, end before the
+ * process attached minus a day, duration over a day) is counted invalid and changes nothing else.
+ * How many were accepted; fewer than n when the next one would be the first of its declaration and
+ * no more new names are allowed. */
+size_t apps_records(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *records, size_t n, uint64_t now_ns);
+
+static inline void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *record, uint64_t now_ns)
+{
+	apps_records(apps, process, slot, record, 1, now_ns);
+}
 
 /* New names are the expensive ones: from now on at most count of them are accepted. SIZE_MAX = no
  * limit, the initial value. */
 void apps_allow_new(struct apps *apps, size_t count);
 size_t apps_new_left(const struct apps *apps);
-/* Before the first record of a declaration; true: its record is accepted. False: the limit was
- * reached; the record is accepted after the next apps_allow_new(). */
-bool apps_meet(struct apps *apps, struct app_process *process, uint32_t index);
-
 /* A pass over all slots of the process ended. Frames are counted and begins and ends by id matched
  * here, in the order of time: an end without its begin (and a begin over an open one) waits for one
  * more pass, because the other half may have been published in a slot that had just been read. */

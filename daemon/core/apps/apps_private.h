@@ -11,6 +11,8 @@
 
 struct app_marks;
 
+enum { APPS_BATCH = 128 /* records that are handled at once */ };
+
 struct apps {
 	struct metrics *metrics;
 	struct source *source;
@@ -20,17 +22,17 @@ struct apps {
 	size_t count;
 	struct app *app[APPS_MAX];
 	struct apps_counts counts;
-	size_t new_left;	    /* apps_allow_new() */
-	uint64_t sampled_ns;	    /* 0 = never */
-	double *scratch;	    /* for a window of either kind */
-	struct trace_buffer *trace; /* NULL until the first record */
+	size_t new_left; /* apps_allow_new() */
+	size_t noted_count;
+	struct stage *noted[APPS_BATCH]; /* stages with runs that are not folded yet */
+	uint64_t sampled_ns;		 /* 0 = never */
+	double *scratch;		 /* for a window of either kind */
+	struct trace_buffer *trace;	 /* NULL until the first record */
 	struct app_energy_meter energy;
 	struct apps_observer observer[APPS_OBSERVERS];
-	uint64_t *select_scratch;		     /* 3 windows of stages */
 	const struct throttle_times *throttle_times; /* NULL = not known */
 	struct apps_config config;
 	uint32_t stage_serial;	   /* of the newest stage */
-	size_t values;		   /* gauges and counters of all apps */
 	size_t by_id_grown;	   /* bytes of struct app_by_id beyond each process's first */
 	struct app_value no_value; /* stands for names beyond the limits */
 	struct app_marks *marks;   /* NULL until the first */
@@ -47,10 +49,10 @@ void app_by_id_destroy(struct app_by_id *queue);
 /* A stage's run that belongs to a frame. */
 struct app_frame_run {
 	uint64_t frame, start_ns, end_ns;
-	uint32_t slot;
-	bool nested;  /* inside of another stage */
-	bool by_id;   /* slot is not known */
-	bool skipped; /* of the stage's statistics: warm-up */
+	uint64_t thread; /* app_thread() */
+	bool nested;	 /* inside of another stage */
+	bool by_id;	 /* of no thread in particular */
+	bool skipped;	 /* of the stage's statistics: warm-up */
 };
 
 /* What a believable record of a kind does; each in the file of its kind. False: it was of no use.
@@ -114,7 +116,7 @@ static inline void app_frame_run(struct apps *apps, struct app_process *process,
 		.start_ns = run->start_ns,
 		.end_ns = run->end_ns,
 		.born_ns = process->attached_ns,
-		.thread = app_thread(process, run->slot),
+		.thread = run->thread,
 		.by_id = run->by_id};
 	uint8_t idx = (uint8_t)(process->frame_state.idx[index] - 1);
 	struct frame *frame = frame_table_run(process->frame_state.table, &piece, idx, run->nested);
@@ -168,6 +170,10 @@ static inline __attribute__((always_inline)) void app_loop_run(
 
 /* Applies what waits; with force nothing goes on waiting. */
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
+
+/* Completes the statistics of stages that runs were noted in: before anything but records.c looks
+ * at them, which is after each batch, and before a stage is made within one. */
+void apps_fold_stages(struct apps *apps);
 
 /* The stage of a declaration, made at its first event; NULL when memory is short. */
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);

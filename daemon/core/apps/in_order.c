@@ -198,6 +198,7 @@ static void end_run(struct apps *apps, struct app_process *process,
 		const struct app_frame_run run = {.frame = ended.frame,
 			.start_ns = ended.end_ns - ended.duration_ns,
 			.end_ns = ended.end_ns,
+			.thread = app_thread(process, 0),
 			.by_id = true,
 			.skipped = skipped};
 		app_frame_run(apps, process, event->stage, &run);

@@ -218,14 +218,14 @@ static void sample_stage(struct apps *apps, const struct app *app, struct stage 
 		return;
 	}
 	if (!stage->sampled_ahead) {
-		stage_select(stage, apps->select_scratch, &stage->sampled);
+		stage_refresh(stage, apps->scratch);
 	}
 	const double value[] = {
 		[STAGE_RATE] = rate,
-		[STAGE_MEAN] = stage->sampled.mean,
-		[STAGE_P50] = stage->sampled.p50,
-		[STAGE_P95] = stage->sampled.p95,
-		[STAGE_P99] = stage->sampled.p99,
+		[STAGE_MEAN] = stage->recent.summary.mean,
+		[STAGE_P50] = stage->recent.summary.p50,
+		[STAGE_P95] = stage->recent.summary.p95,
+		[STAGE_P99] = stage->recent.summary.p99,
 		[STAGE_MAX] = (double)stage->interval.max_ns / 1e6,
 		[STAGE_MISSES] = ratio(stage->deadline_ns > 0, misses, 1),
 		[STAGE_CPU] = ratio(stage->interval.cpu_count > 0,
@@ -236,13 +236,22 @@ static void sample_stage(struct apps *apps, const struct app *app, struct stage 
 	stage_interval_reset(stage);
 }
 
+/* A frame that no record ends is known only when its grace is over. */
+static uint64_t last_frame_ns(const struct app *app)
+{
+	const struct app_frames *state = app->frame_state;
+	return app->frames->last_tick_ns +
+	       (state && state->table && !state->ticking ? state->table->stage_grace_ns : 0);
+}
+
 /* The frame rate in percent of what it should be. A rate is of frames that came: what has not come
  * for three frames' time cannot be faster than one in that time. fps NAN = none in the interval. */
-static void sample_target(struct frames *frames, double fps, uint64_t now_ns)
+static void sample_target(const struct app *app, double fps, uint64_t now_ns)
 {
+	const struct frames *frames = app->frames;
 	const double target = frames->settings.target_fps;
-	const double silent_s =
-		now_ns > frames->last_tick_ns ? (double)(now_ns - frames->last_tick_ns) / 1e9 : 0;
+	const uint64_t last_ns = last_frame_ns(app);
+	const double silent_s = now_ns > last_ns ? (double)(now_ns - last_ns) / 1e9 : 0;
 	const char *reason = !(target > 0)	 ? "no target_fps"
 			     : frames->restarted ? "no frame since the start"
 						 : NULL;
@@ -261,7 +270,7 @@ static void sample_frames(struct apps *apps, struct app *app, uint64_t now_ns)
 		set_all_null(frames->metric, FRAME_METRICS, running, NO_FRAME);
 		if (running) {
 			set_idle(frames->metric[FRAME_FPS], &frames->pulse, now_ns);
-			sample_target(frames, NAN, now_ns);
+			sample_target(app, NAN, now_ns);
 		}
 		frames_interval_reset(frames);
 		return;
@@ -283,7 +292,7 @@ static void sample_frames(struct apps *apps, struct app *app, uint64_t now_ns)
 	};
 	set_all(frames->metric, frame_metrics, value, sizeof(value) / sizeof(value[0]));
 	set(frames->metric[FRAME_ENERGY], value[FRAME_ENERGY], reason);
-	sample_target(frames, stats.fps, now_ns);
+	sample_target(app, stats.fps, now_ns);
 	frames_interval_reset(frames);
 }
 
@@ -331,7 +340,7 @@ bool apps_sample_ahead(struct apps *apps, size_t n)
 			if (n-- == 0) {
 				return true;
 			}
-			stage_select(stage, apps->select_scratch, &stage->sampled);
+			stage_refresh(stage, apps->scratch);
 			stage->sampled_ahead = true;
 		}
 	}

@@ -41,7 +41,8 @@ size_t apps_new_left(const struct apps *apps)
 	return apps->new_left;
 }
 
-bool apps_meet(struct apps *apps, struct app_process *process, uint32_t index)
+/* Before the first record of a declaration. False: no more new names are accepted for now. */
+static bool meet(struct apps *apps, struct app_process *process, uint32_t index)
 {
 	if (apps->new_left == 0) {
 		return false;
@@ -51,56 +52,134 @@ bool apps_meet(struct apps *apps, struct app_process *process, uint32_t index)
 	return true;
 }
 
-static bool believable_time(
-	const struct app_process *process, uint64_t start_ns, uint64_t duration_ns, uint64_t now_ns)
+/* What is the same for all records of a call. */
+struct pass {
+	struct apps *apps;
+	struct app_process *process;
+	uint32_t slot;
+	uint64_t thread;	     /* app_thread() */
+	uint64_t born_ns, latest_ns; /* of the ends that are believable */
+	/* of ends that are believable and have the newest throttle state: first, how many more */
+	uint64_t plain_from_ns, plain_ns;
+	uint64_t throttled; /* that state */
+};
+
+static struct pass pass_of(
+	struct apps *apps, struct app_process *process, uint32_t slot, uint64_t now_ns)
+{
+	struct throttle_span span = {.until_ns = UINT64_MAX};
+	if (apps->throttle_times) {
+		span = throttle_times_newest(apps->throttle_times);
+	}
+	struct pass pass = {.apps = apps,
+		.process = process,
+		.slot = slot,
+		.thread = app_thread(process, slot),
+		.born_ns = process->attached_ns > DAY_NS ? process->attached_ns - DAY_NS : 0,
+		.latest_ns = now_ns + FUTURE_NS,
+		.throttled = span.value};
+	uint64_t from_ns = span.from_ns > pass.born_ns ? span.from_ns : pass.born_ns;
+	uint64_t until_ns = span.until_ns < pass.latest_ns ? span.until_ns : pass.latest_ns;
+	pass.plain_from_ns = from_ns;
+	pass.plain_ns = until_ns > from_ns ? until_ns - from_ns : 0;
+	return pass;
+}
+
+static inline bool believable_time(const struct pass *pass, uint64_t start_ns, uint64_t duration_ns)
 {
 	/* written so that no sum of a peer's numbers can wrap */
-	if (duration_ns > DAY_NS || start_ns > now_ns + FUTURE_NS) {
+	if (duration_ns > DAY_NS || start_ns > pass->latest_ns) {
 		return false;
 	}
 	uint64_t end_ns = start_ns + duration_ns;
-	return end_ns <= now_ns + FUTURE_NS && end_ns + DAY_NS >= process->attached_ns;
+	return end_ns <= pass->latest_ns && end_ns >= pass->born_ns;
 }
 
-/* A COMPLETE record's way into its stage and its frame: nearly all records are of this kind, and
- * this is most of what one costs. The record is believable and its declaration is there. False:
- * memory is short. */
-static inline bool on_complete(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record, enum throttle_value throttled)
+void apps_fold_stages(struct apps *apps)
 {
+	for (size_t i = 0; i < apps->noted_count; i++) {
+		apps->noted[i]->listed = false;
+		stage_fold(apps->noted[i]);
+	}
+	apps->noted_count = 0;
+}
+
+static inline void list_noted(struct apps *apps, struct stage *stage)
+{
+	if (!stage->listed) {
+		stage->listed = true;
+		apps->noted[apps->noted_count++] = stage;
+	}
+}
+
+/* A COMPLETE record's way into its stage and its frame, by its times alone: nearly all records are
+ * such, and this is most of what one costs. False: it is not that simple; nothing was done. */
+static inline bool on_plain(const struct pass *pass, const struct proto_record *record)
+{
+	struct app_process *process = pass->process;
 	struct stage *stage = process->stages[record->stage];
-	if (__builtin_expect(!stage, 0) && !(stage = app_stage_of(apps, process, record->stage))) {
+	uint64_t start_ns = record->start_ns, duration_ns = record->value;
+	uint64_t end_ns = start_ns + duration_ns;
+	/* one comparison for both ends of the span; start and duration can't make it wrap */
+	if (__builtin_expect(!stage || process->slots || start_ns > pass->latest_ns ||
+				     duration_ns > DAY_NS ||
+				     end_ns - pass->plain_from_ns > pass->plain_ns ||
+				     !stage_is_plain(stage, end_ns),
+		    0)) {
 		return false;
 	}
-	uint64_t end_ns = record->start_ns + record->value;
-	struct stage_run run = stage_run_of(end_ns, record->value, record->frame);
+	list_noted(pass->apps, stage);
+	stage_note_plain(
+		stage, end_ns, duration_ns | pass->throttled << STAGE_WORD_SHIFT, record->frame);
+	if (record->frame != PROTO_NO_FRAME) {
+		const struct app_frame_run in_frame = {.frame = record->frame,
+			.start_ns = start_ns,
+			.end_ns = end_ns,
+			.thread = pass->thread,
+			.nested = record->flags & PROTO_RECORD_NESTED};
+		app_frame_run(pass->apps, process, record->stage, &in_frame);
+	} else {
+		const struct stage_run run = stage_run_of(end_ns, duration_ns, PROTO_NO_FRAME);
+		app_loop_run(process->app, stage, &run, UINT64_C(1) << pass->thread % 64);
+	}
+	return true;
+}
+
+/* The same for any believable one whose declaration is there. False: memory is short. */
+static bool on_complete(
+	const struct pass *pass, const struct proto_record *record, enum throttle_value throttled)
+{
+	struct apps *apps = pass->apps;
+	struct app_process *process = pass->process;
+	uint32_t slot = pass->slot;
+	struct stage *stage = app_stage_of(apps, process, record->stage);
+	if (!stage) {
+		return false;
+	}
+	struct stage_run run =
+		stage_run_of(record->start_ns + record->value, record->value, record->frame);
 	run.cpu_us = record->cpu_us;
 	run.failed = record->flags & PROTO_RECORD_FAILED;
 	run.throttled = throttled;
-	if (__builtin_expect(process->slots != NULL, 0)) {
-		uint64_t process_cpu_ns = run.process_cpu_ns;
-		int64_t rss_growth = run.rss_growth;
-		app_cost_of(process, slot, record, &process_cpu_ns, &rss_growth);
-		run.process_cpu_ns = process_cpu_ns;
-		run.rss_growth = rss_growth;
-	}
-	bool skipped = !stage_append(stage, &run);
+	app_cost_of(process, slot, record, &run.process_cpu_ns, &run.rss_growth);
+	list_noted(apps, stage);
+	bool skipped = !stage_note(stage, &run);
 	if (process->slots || record->flags >> PROTO_RECORD_DEPTH_SHIFT) {
 		app_nest(process, slot, record, stage, skipped);
 	}
-	if (__builtin_expect(run.rss_growth != INT64_MIN, 0)) {
-		app_log_growth(apps, process, record->stage, end_ns, run.rss_growth);
+	if (run.rss_growth != INT64_MIN) {
+		app_log_growth(apps, process, record->stage, run.end_ns, run.rss_growth);
 	}
 	if (record->frame != PROTO_NO_FRAME) {
 		const struct app_frame_run in_frame = {.frame = record->frame,
 			.start_ns = record->start_ns,
-			.end_ns = end_ns,
-			.slot = slot,
+			.end_ns = run.end_ns,
+			.thread = pass->thread,
 			.nested = record->flags & PROTO_RECORD_NESTED,
 			.skipped = skipped};
 		app_frame_run(apps, process, record->stage, &in_frame);
-	} else if (__builtin_expect(!skipped, 1)) {
-		app_loop_run(process->app, stage, &run, app_thread_bit(process, slot));
+	} else if (!skipped) {
+		app_loop_run(process->app, stage, &run, UINT64_C(1) << pass->thread % 64);
 	} else {
 		process->app->loop.spoilt = process->app->loop.begun;
 	}
@@ -108,8 +187,7 @@ static inline bool on_complete(struct apps *apps, struct app_process *process, u
 }
 
 /* Any kind but COMPLETE. True when the record was of use. */
-static bool on_record(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record, uint64_t now_ns)
+static bool on_record(const struct pass *pass, const struct proto_record *record)
 {
 	static const struct {
 		app_on_record *on;
@@ -127,6 +205,9 @@ static bool on_record(struct apps *apps, struct app_process *process, uint32_t s
 		[PROTO_KIND_CONTEXT] = {app_on_context, false, true},
 		[PROTO_KIND_DEADLINE] = {app_on_deadline, true, false},
 	};
+	struct apps *apps = pass->apps;
+	struct app_process *process = pass->process;
+	uint32_t slot = pass->slot;
 	if (record->kind == PROTO_KIND_DEADLINE && record->flags & PROTO_RECORD_OF_FRAMES) {
 		return app_on_frames_deadline(apps, process, slot, record);
 	}
@@ -134,8 +215,7 @@ static bool on_record(struct apps *apps, struct app_process *process, uint32_t s
 	return record->kind < PROTO_KIND_COUNT && kinds[record->kind].on &&
 	       (!kinds[record->kind].declared || (record->stage < PROTO_DECLARATIONS &&
 							 process->declaration[record->stage])) &&
-	       (!kinds[record->kind].timed ||
-		       believable_time(process, record->start_ns, took_ns, now_ns)) &&
+	       (!kinds[record->kind].timed || believable_time(pass, record->start_ns, took_ns)) &&
 	       kinds[record->kind].on(apps, process, slot, record);
 }
 
@@ -172,59 +252,97 @@ static bool open_log(struct apps *apps, struct app *app)
 	return apps->trace && trace_log_open(apps->trace, &app->log) == 0;
 }
 
-/* A record that was believable; throttled: when it ended. */
-static inline void trace_record(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record, enum throttle_value throttled)
+enum { NOT_VALID = UINT8_MAX };
+
+/* Nothing but times were measured, and no stage was open around it. */
+static inline bool is_plain(const struct proto_record *record)
 {
-	struct app *app = process->app;
-	if (__builtin_expect(!app->log, 0) && !open_log(apps, app)) {
-		return;
+	return record->kind == PROTO_KIND_COMPLETE && record->stage < PROTO_DECLARATIONS &&
+	       (record->flags & ~PROTO_RECORD_NESTED) == 0 &&
+	       record->cpu_us == PROTO_CPU_NOT_MEASURED;
+}
+
+/* Passes up to APPS_BATCH records on. *state: of each the hardware's state when it ended, or
+ * NOT_VALID. How many; fewer when the name of one has to wait. */
+static size_t pass_on(
+	const struct pass *pass, const struct proto_record *records, size_t n, uint8_t *state)
+{
+	struct app_process *process = pass->process;
+	for (size_t i = 0; i < n; i++) {
+		const struct proto_record *record = &records[i];
+		uint32_t index = record->stage;
+		if (__builtin_expect(is_plain(record) && on_plain(pass, record), 1)) {
+			state[i] = (uint8_t)pass->throttled;
+			continue;
+		}
+		if (index < PROTO_DECLARATIONS && !process->met[index] &&
+			!meet(pass->apps, process, index)) {
+			return i;
+		}
+		enum throttle_value throttled = THROTTLE_UNKNOWN;
+		bool valid;
+		if (record->kind == PROTO_KIND_COMPLETE) {
+			uint64_t start_ns = record->start_ns, end_ns = start_ns + record->value;
+			throttled = app_throttled_at(pass->apps, end_ns);
+			valid = index < PROTO_DECLARATIONS && process->declaration[index] &&
+				believable_time(pass, start_ns, record->value) &&
+				on_complete(pass, record, throttled);
+		} else {
+			valid = on_record(pass, record);
+		}
+		state[i] = valid ? (uint8_t)throttled : NOT_VALID;
 	}
-	uint16_t known =
-		record->stage < PROTO_DECLARATIONS ? process->frame_state.name[record->stage] : 0;
-	uint16_t name = known > 0 ? (uint16_t)(known - 1) : trace_name_of(process, record->stage);
-	struct event *event = trace_log_slot(app->log);
-	/* field by field: pairs of words that were just stored would not be found in the store
-	 * buffer */
-	event->record.stage = name;
-	event->record.kind = record->kind;
-	event->record.flags = record->flags;
-	event->record.cpu_us = record->cpu_us;
-	event->record.start_ns = record->start_ns;
-	event->record.value = record->value;
-	event->record.frame = record->frame;
-	event->pid = (uint32_t)process->pid;
-	event->process = process->frame_state.serial;
-	event->slot = (uint8_t)slot;
-	event->throttled = (uint8_t)throttled;
-	if (record->kind == PROTO_KIND_ATTRIBUTE) {
-		event->record.cpu_us = trace_name_of(process, record->cpu_us);
+	return n;
+}
+
+/* The valid ones, in a loop of their own: what it stores to is in no cache yet, and there are
+ * enough stores in it to wait for all of them at once. */
+static void trace_records(
+	const struct pass *pass, const struct proto_record *records, size_t n, const uint8_t *state)
+{
+	struct app_process *process = pass->process;
+	struct app *app = process->app;
+	bool logs = __builtin_expect(app->log != NULL, 1) || open_log(pass->apps, app);
+	for (size_t i = 0; i < n; i++) {
+		const struct proto_record *record = &records[i];
+		if (__builtin_expect(state[i] == NOT_VALID, 0)) {
+			process->accounting.invalid++;
+			continue;
+		}
+		if (__builtin_expect(!logs, 0)) {
+			continue;
+		}
+		uint32_t index = record->stage;
+		uint16_t known = index < PROTO_DECLARATIONS ? process->frame_state.name[index] : 0;
+		uint16_t name = known > 0 ? (uint16_t)(known - 1) : trace_name_of(process, index);
+		struct event *event = trace_log_slot(app->log);
+		event->record = *record;
+		event->record.stage = name;
+		event->pid = (uint32_t)process->pid;
+		event->process = process->frame_state.serial;
+		event->slot = (uint8_t)pass->slot;
+		event->throttled = state[i];
+		if (record->kind == PROTO_KIND_ATTRIBUTE) {
+			event->record.cpu_us = trace_name_of(process, record->cpu_us);
+		}
 	}
 }
 
-void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
-	const struct proto_record *record, uint64_t now_ns)
+size_t apps_records(struct apps *apps, struct app_process *process, uint32_t slot,
+	const struct proto_record *records, size_t n, uint64_t now_ns)
 {
+	const struct pass pass = pass_of(apps, process, slot, now_ns);
+	size_t done = 0, count, got;
 	process->frame_state.pass_ns = now_ns;
-	/* a full word: gcc keeps it in memory and loads what it did not store of a smaller one */
-	uint64_t throttled = THROTTLE_UNKNOWN;
-	bool valid;
-	if (__builtin_expect(record->kind == PROTO_KIND_COMPLETE, 1)) {
-		valid = record->stage < PROTO_DECLARATIONS && process->declaration[record->stage] &&
-			believable_time(process, record->start_ns, record->value, now_ns);
-		if (valid) {
-			throttled = app_throttled_at(apps, record->start_ns + record->value);
-			valid = on_complete(
-				apps, process, slot, record, (enum throttle_value)throttled);
-		}
-	} else {
-		valid = on_record(apps, process, slot, record, now_ns);
-	}
-	if (valid) {
-		trace_record(apps, process, slot, record, (enum throttle_value)throttled);
-	} else {
-		process->accounting.invalid++;
-	}
+	do {
+		uint8_t state[APPS_BATCH];
+		count = n - done < APPS_BATCH ? n - done : APPS_BATCH;
+		got = pass_on(&pass, records + done, count, state);
+		apps_fold_stages(apps);
+		trace_records(&pass, records + done, got, state);
+		done += got;
+	} while (got == count && done < n);
+	return done;
 }
 
 void apps_open_clear(struct app_process *process)

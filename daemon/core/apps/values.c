@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
+#include "daemon/util/accounts.h"
 #include "daemon/util/sysops.h"
 
 static double number_of(const struct proto_record *record)
@@ -89,19 +90,56 @@ static struct app_value *value_unused(const struct app *app)
 	return found;
 }
 
+/* Whether the app's user may have one more metric: half of what is free, or a part of what is on
+ * top of the limit for those who find all taken. living: values of others' apps that ended are not
+ * counted, because they make room. */
+static bool metric_fits(const struct apps *apps, const struct app *app, bool living)
+{
+	size_t all = metrics_count(apps->metrics), own = 0;
+	for (size_t i = 0; i < apps->count; i++) {
+		const struct app *other = apps->app[i];
+		const size_t count = other->values ? other->values->count : 0;
+		own += other->uid == app->uid ? count : 0;
+		all -= living && other->uid != app->uid && other->processes == 0 ? count : 0;
+	}
+	const bool trusted = app->uid == 0 || app->uid == apps->options.owner;
+	return trusted ? all < METRICS_OWN_MAX : accounts_fits(METRICS_OWN_MAX, own, all, 1, false);
+}
+
+/* Takes a value from the app that ended first: of this user or, where there is a share left, of
+ * any. False: there is none. */
+static bool values_displace(struct apps *apps, const struct app *by)
+{
+	const bool of_all = metric_fits(apps, by, true);
+	struct app *found = NULL;
+	for (size_t i = 0; i < apps->count; i++) {
+		struct app *app = apps->app[i];
+		if (app->processes == 0 && app->values && app->values->count > 0 &&
+			(of_all || app->uid == by->uid) &&
+			(!found || app->last_seen_ns < found->last_seen_ns)) {
+			found = app;
+		}
+	}
+	if (found) {
+		value_retire(apps, &found->values->value[--found->values->count]);
+	}
+	return found;
+}
+
 /* A slot for a new name; NULL: the limits are reached. */
 static struct app_value *value_slot(struct apps *apps, struct app *app)
 {
 	struct app_values *values = app->values;
-	if (values->count < APP_VALUES_MAX && apps->values < VALUES_MAX) {
-		apps->values++;
+	const bool full = values->count == APP_VALUES_MAX;
+	if (!full && metric_fits(apps, app, false)) {
 		return &values->value[values->count++];
 	}
 	struct app_value *value = value_unused(app);
 	if (value) {
 		value_retire(apps, value);
+		return value;
 	}
-	return value;
+	return !full && values_displace(apps, app) ? &values->value[values->count++] : NULL;
 }
 
 static struct app_value *value_add(struct apps *apps, struct app *app, const char *name,
@@ -147,6 +185,7 @@ static struct app_value *value_of(
 		value = value_add(apps, app, name, &scope, declaration);
 	}
 	if (!value) { /* so that a flood of it costs little */
+		metrics_refuse(apps->metrics);
 		value = &apps->no_value;
 	}
 	process->values[counter][index] = value;
@@ -225,7 +264,6 @@ void app_values_retire(struct apps *apps, struct app *app)
 	for (size_t i = 0; app->values && i < app->values->count; i++) {
 		value_retire(apps, &app->values->value[i]);
 	}
-	apps->values -= app->values ? app->values->count : 0;
 	free(app->values);
 	app->values = NULL;
 }

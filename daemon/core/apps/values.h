@@ -12,10 +12,8 @@
 
 #include "daemon/core/stages/stages.h"
 
-enum {
-	APP_VALUES_MAX = 64, /* gauges and counters of one app */
-	VALUES_MAX = 512,    /* over all apps */
-};
+/* Gauges and counters of one app. Those of all have no limit of their own but the metrics'. */
+enum { APP_VALUES_MAX = 64 };
 
 struct app_value {
 	char name[PROTO_NAME_SIZE];

@@ -22,14 +22,14 @@ static struct window_view view_of(const struct frames_series *series)
 	return (struct window_view){series->words, series->filled, &series->all, series->throttled};
 }
 
-/* times_ms is sorted; rates is as large. */
-static void recent_rates(const struct window_query *query, const double *times_ms, double *rates,
+/* rates is as large. */
+static void recent_rates(const struct window_query *query, const double *times_ns, double *rates,
 	struct frames_stats *ret)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < ret->times.count; i++) {
-		if (times_ms[i] > 0) {
-			rates[count++] = 1000.0 / times_ms[i];
+		if (times_ns[i] > 0) {
+			rates[count++] = 1000.0 / (times_ns[i] / 1e6);
 		}
 	}
 	struct proto_summary fps;
@@ -42,6 +42,17 @@ static void recent_rates(const struct window_query *query, const double *times_m
 	ret->fps_p95 = fps.p95;
 }
 
+double frames_fps(const struct frames *frames)
+{
+	if (frames->ticks_filled < 2) {
+		return (double)NAN;
+	}
+	size_t oldest = frames->ticks_filled < FRAMES_FPS_TICKS ? 0 : frames->ticks_next;
+	uint64_t elapsed_ns = frames->last_tick_ns - frames->ticks_ns[oldest];
+	return elapsed_ns > 0 ? (double)(frames->ticks_filled - 1) / ((double)elapsed_ns / 1e9)
+			      : (double)NAN;
+}
+
 static void recent_fps(const struct frames *frames, struct frames_stats *ret)
 {
 	for (size_t i = 0; i < frames->second.filled; i++) {
@@ -49,15 +60,8 @@ static void recent_fps(const struct frames *frames, struct frames_stats *ret)
 		ret->fps_1s_min = fmin(ret->fps_1s_min, fps);
 		ret->fps_1s_max = fmax(ret->fps_1s_max, fps);
 	}
-	if (frames->ticks_filled < 2) {
-		return;
-	}
-	size_t oldest = frames->ticks_filled < FRAMES_FPS_TICKS ? 0 : frames->ticks_next;
-	uint64_t elapsed_ns = frames->last_tick_ns - frames->ticks_ns[oldest];
-	if (elapsed_ns > 0) {
-		ret->fps = (double)(frames->ticks_filled - 1) / ((double)elapsed_ns / 1e9);
-		ret->frame_time_ms = 1000.0 / ret->fps;
-	}
+	ret->fps = frames_fps(frames);
+	ret->frame_time_ms = 1000.0 / ret->fps;
 }
 
 static void recent_sums(

@@ -132,4 +132,6 @@ void frames_ask(const struct frames *frames, const struct window_query *query, d
 	struct frames_stats *ret);
 /* The recent window of all frames. */
 void frames_stats(const struct frames *frames, double *scratch, struct frames_stats *ret);
+/* The fps of that alone. */
+double frames_fps(const struct frames *frames);
 void frames_interval_reset(struct frames *frames);

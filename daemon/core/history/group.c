@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/history/plan.h"
 #include "daemon/util/sysops.h"
 
 static void leave_block(struct history_pool *pool, uint32_t *block, bool full)
@@ -242,6 +243,27 @@ static void spread_row(const struct history_row *from, unsigned columns, unsigne
 	}
 }
 
+/* Writes the row behind those of the block. False when it takes no more. */
+static bool put_row(
+	struct history_pool *pool, struct history_group *group, const struct history_row *row)
+{
+	struct history_info *info = &pool->info[group->block];
+	uint8_t bytes[HISTORY_ROW_MAX];
+	if (history_plan_is_due(&group->state)) {
+		struct history_walk walk;
+		history_block_walk(pool, group->block, &walk);
+		history_plan_make(&group->state, &walk);
+	}
+	size_t size = history_row_encode(&group->state, row, bytes);
+	if (size == 0 || info->bytes + size > history_block_room(info->columns)) {
+		return false;
+	}
+	history_pool_commit(pool, group->block, bytes, size);
+	history_row_accept(&group->state, row);
+	info->last_ns = row->t_ns;
+	return true;
+}
+
 /* Moves the rows of the narrow block to the one just begun, where the columns that came later are
  * null. The old one goes only when all are there: a kill in between leaves some twice, which a
  * reader sees once. When they do not fit any more they stay where they are. */
@@ -250,21 +272,15 @@ static void move_rows(struct history_pool *pool, struct history_group *group)
 	uint32_t from = group->narrow;
 	const struct history_info *info = &pool->info[from];
 	struct history_walk old;
-	uint8_t bytes[HISTORY_ROW_MAX];
 	struct history_row row;
 	history_block_walk(pool, from, &old);
 	while (history_walk_next(&old)) {
 		spread_row(&old.state.last, info->columns, group->columns,
 			history_tier_width(group->tier), &row);
-		size_t size = history_row_encode(&group->state, &row, bytes);
-		old.bad = size == 0 || pool->info[group->block].bytes + size >
-					       history_block_room(group->columns);
-		if (old.bad) {
+		if (!put_row(pool, group, &row)) {
+			old.bad = true;
 			break;
 		}
-		history_pool_commit(pool, group->block, bytes, size);
-		history_row_accept(&group->state, &row);
-		pool->info[group->block].last_ns = old.state.last.t_ns;
 	}
 	if (old.bad) {
 		history_pool_release(pool, group->block);
@@ -287,7 +303,7 @@ static bool begin_block(struct history_pool *pool, struct history_group *group, 
 	}
 	history_pool_begin(
 		pool, index, HISTORY_KIND_DATA, group->tier, first_ns, series, group->columns);
-	history_row_start(
+	history_row_restart(
 		&group->state, first_ns, group->columns * history_tier_width(group->tier));
 	group->block = index;
 	pool->info[index].owner = &group->block;
@@ -398,19 +414,13 @@ unsigned history_group_append(struct history_pool *pool, struct history_group *g
 		return 0;
 	}
 	struct history_row row;
-	uint8_t bytes[HISTORY_ROW_MAX];
 	unsigned values = make_row(group, t_ns, &row);
 	while (values > 0) {
 		if (group->block == HISTORY_NONE && !open_block(pool, group, t_ns)) {
 			return 0;
 		}
-		struct history_info *info = &pool->info[group->block];
-		size_t size = history_row_encode(&group->state, &row, bytes);
-		if (size > 0 && info->bytes + size <= history_block_room(info->columns)) {
-			history_pool_commit(pool, group->block, bytes, size);
-			history_row_accept(&group->state, &row);
-			info->last_ns = t_ns;
-			info->samples += values;
+		if (put_row(pool, group, &row)) {
+			pool->info[group->block].samples += values;
 			if (pool->observer && group->tier != HISTORY_FULL) {
 				report_group(group, &row, pool->observer, pool->observer_ctx);
 			}

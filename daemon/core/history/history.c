@@ -3,6 +3,7 @@
  * answers what there is. */
 #include "daemon/core/history/private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,15 +13,15 @@
 /* Columns made at one commit, about a microsecond each: those that are left come with the next. */
 enum { HISTORY_BINDS = 512 };
 
-int history_create(void *data, size_t size, const uint8_t boot_id[16], struct history **ret,
-	enum history_found *found)
+int history_open(const struct history_memory *memory, const uint8_t boot_id[16],
+	struct history **ret, enum history_found *found)
 {
 	struct history *history = mem_zalloc(sizeof(*history));
 	if (!history) {
 		return -ENOMEM;
 	}
 	enum history_found what = HISTORY_FOUND_NOTHING;
-	int r = history_pool_init(&history->pool, data, size, boot_id, &what);
+	int r = history_pool_init(&history->pool, memory, boot_id, &what);
 	if (r < 0) {
 		history_destroy(history);
 		return r;
@@ -30,6 +31,31 @@ int history_create(void *data, size_t size, const uint8_t boot_id[16], struct hi
 	}
 	*ret = history;
 	return 0;
+}
+
+int history_create(void *pool, size_t size, const uint8_t boot_id[16], struct history **ret,
+	enum history_found *found)
+{
+	const struct history_memory memory = {.data = pool, .size = size};
+	struct history *history;
+	int r = history_open(&memory, boot_id, &history, found);
+	if (r < 0) {
+		return r;
+	}
+	do {
+		r = history_recover(history);
+	} while (r > 0);
+	if (r < 0) {
+		history_destroy(history);
+		return r;
+	}
+	*ret = history;
+	return 0;
+}
+
+int history_recover(struct history *history)
+{
+	return history_pool_recover(&history->pool);
 }
 
 void history_destroy(struct history *history)
@@ -105,6 +131,7 @@ static void bind_new(struct history *history, struct metrics *metrics, const str
 void history_append(struct history *history, struct metrics *metrics, const struct source *source,
 	uint64_t t_ns)
 {
+	assert(!history->pool.recovery.active);
 	if (t_ns > history->pool.newest_ns) {
 		history->pool.newest_ns = t_ns;
 	}

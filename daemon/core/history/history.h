@@ -10,18 +10,18 @@
  * still has it. A bucket's row is written when the bucket is over; until then the finer tiers have
  * it. After a restart, the buckets that were open are rebuilt from the samples.
  *
- * Pool: header, then blocks of HISTORY_BLOCK bytes. A block belongs to one group: at most
- * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are delta-coded zigzag
- * varints of value / unit_quantum(unit); null is a code of its own. A row becomes visible by one
- * release store of the block's commit counter, so a torn append is invisible; a checksum in it
- * keeps damage from being read as values. When the pool is full
- * the block is taken whose newest row is oldest in proportion to its tier's target: every tier and
- * every source shrinks from its old end alike.
- * The names of metrics live in dictionary blocks of the same pool, at most an eighth of it; a
- * metric whose name does not fit is not recorded, and counted. Values are kept to
- * unit_quantum(unit); beyond 2^52 quanta they are kept as null. Rows in which all is null are not
- * kept, nor are rows not later than the one before. The bytes: private.h (pool, blocks, dictionary)
- * and row.h (rows).
+ * Pool: header, then blocks of HISTORY_BLOCK bytes, of which the first ones are in use: a pool
+ * grows until it has reached its limit. A block belongs to one group: at most
+ * HISTORY_COLUMNS metrics of one source, which share its time column. Rows are differences of
+ * value / unit_quantum(unit), each with about as many bits as those of its column have. A row
+ * becomes visible by one release store of the block's commit counter, so a torn append is
+ * invisible; a checksum in it keeps damage from being read as values. When the pool is full and
+ * cannot grow the block is taken whose newest row is oldest in proportion to its tier's target:
+ * every tier and every source shrinks from its old end alike. The names of metrics live in
+ * dictionary blocks of the same pool, at most an eighth of it; a metric whose name does not fit is
+ * not recorded, and counted. Values are kept to unit_quantum(unit); beyond 2^52 quanta they are
+ * kept as null. Rows in which all is null are not kept, nor are rows not later than the one before.
+ * The bytes: private.h (pool, blocks, dictionary) and row.h (rows).
  */
 #pragma once
 
@@ -32,7 +32,7 @@
 #include "daemon/core/history/row.h"
 #include "daemon/core/metrics/metrics.h"
 
-enum { HISTORY_BLOCK = 8192, HISTORY_MIN_POOL = 256 * 1024 };
+enum { HISTORY_BLOCK = 8192, HISTORY_STEP = 256 * 1024, HISTORY_MIN_POOL = HISTORY_STEP };
 
 enum history_tier { HISTORY_FULL, HISTORY_TENS, HISTORY_MINUTES, HISTORY_TIERS };
 
@@ -52,7 +52,7 @@ struct history_point history_point_of(enum unit unit, const struct history_quant
 /* Makes one point of two; both have a count. */
 void history_point_merge(struct history_point *to, const struct history_point *point);
 
-/* What history_create found in the pool. */
+/* What history_open found in the pool. */
 enum history_found {
 	HISTORY_FOUND_NOTHING, /* empty or foreign pool: formatted */
 	HISTORY_FOUND_OLD,     /* of this boot: rows kept */
@@ -60,9 +60,27 @@ enum history_found {
 	HISTORY_FOUND_DAMAGED, /* likewise: its header is not whole */
 };
 
+/* The memory of a pool that grows up to size, a step of HISTORY_STEP bytes at a time and never
+ * back. Nothing is touched before reserve() has said that the range is there; NULL: all of it is.
+ */
+struct history_memory {
+	void *data;
+	size_t size;
+	bool (*reserve)(void *ctx, size_t offset, size_t length);
+	void *ctx;
+};
+
 /* Takes over the pool (not owned; zeroed or what an earlier process of this boot left there; any
- * bytes are survived). boot_id: 16 bytes of /proc/sys/kernel/random/boot_id. -EINVAL for a size
- * below HISTORY_MIN_POOL, -ENOMEM. */
+ * bytes are survived). boot_id: 16 bytes of /proc/sys/kernel/random/boot_id. What was found is not
+ * read yet: until history_recover has returned 0, only it, history_bytes and history_destroy may be
+ * called. -EINVAL for a size below HISTORY_MIN_POOL, -ENOSPC when the first step or what was in use
+ * is refused, -ENOMEM. */
+int history_open(const struct history_memory *memory, const uint8_t boot_id[16],
+	struct history **ret, enum history_found *found);
+/* Reads or links one more block, some 10 us of work. 1: there is more; 0: all is there; -ENOMEM. A
+ * kill in between loses nothing. */
+int history_recover(struct history *history);
+/* Both, of a pool that is there at full size. */
 int history_create(void *pool, size_t size, const uint8_t boot_id[16], struct history **ret,
 	enum history_found *found);
 void history_destroy(struct history *history);

@@ -80,10 +80,34 @@ static uint32_t oldest_block(const struct history_pool *pool)
 	return best;
 }
 
+bool history_pool_grow(struct history_pool *pool)
+{
+	struct history_header *header = (struct history_header *)(void *)pool->data;
+	const size_t from = pool->grown > 0 ? (pool->grown + 1) * (size_t)HISTORY_BLOCK : 0;
+	const size_t length = pool->size - from < HISTORY_STEP ? pool->size - from : HISTORY_STEP;
+	const uint32_t before = pool->grown,
+		       blocks = (uint32_t)((from + length) / HISTORY_BLOCK) - 1;
+	if (before == pool->blocks ||
+		(pool->memory.reserve && !pool->memory.reserve(pool->memory.ctx, from, length))) {
+		return false;
+	}
+	pool->grown = blocks < pool->blocks ? blocks : pool->blocks;
+	/* A pool of another shape may have been here. */
+	for (uint32_t i = before; i < pool->grown; i++) {
+		struct history_block *block = history_pool_block(pool, i);
+		if (block->kind != HISTORY_KIND_FREE) {
+			block->kind = HISTORY_KIND_FREE;
+		}
+	}
+	__atomic_store_n(
+		&header->grown, (uint64_t)~pool->grown << 32 | pool->grown, __ATOMIC_RELEASE);
+	return true;
+}
+
 uint32_t history_pool_take(struct history_pool *pool)
 {
-	if (pool->used < pool->blocks) {
-		for (uint32_t i = pool->free_from; i < pool->blocks; i++) {
+	if (pool->used < pool->grown || history_pool_grow(pool)) {
+		for (uint32_t i = pool->free_from; i < pool->grown; i++) {
 			if (pool->info[i].kind == HISTORY_KIND_FREE) {
 				pool->free_from = i;
 				return i;

@@ -33,7 +33,7 @@
 
 #define HISTORY_NONE UINT32_MAX
 
-enum { HISTORY_VERSION = 4, HISTORY_SERIES_MAX = 4 * METRICS_MAX };
+enum { HISTORY_VERSION = 5, HISTORY_SERIES_MAX = 4 * METRICS_MAX };
 
 enum history_kind {
 	HISTORY_KIND_FREE = 0,
@@ -47,6 +47,8 @@ struct history_header {
 	struct runhead head;
 	/* Up to here the archive has all (archive_continue.c); twice, the second time inverted. */
 	uint64_t archived_ns, archived_check;
+	/* Blocks that are reserved, in the high half inverted. Anything else: all are. */
+	uint64_t grown;
 };
 
 struct history_column {
@@ -95,10 +97,26 @@ struct history_info {
 	uint32_t *owner; /* the writer's variable that names this block; NULL = none writes */
 };
 
+struct history_ordered {
+	uint64_t first_ns;
+	uint32_t index;
+};
+
+/* How far the recovery is: blocks are scanned in the order of the pool, then linked in that of
+ * time. */
+struct history_recovery {
+	bool active;
+	uint32_t scanned;
+	struct history_ordered *order; /* NULL: not all are scanned */
+	size_t count, linked;
+};
+
 struct history_pool {
 	uint8_t *data;
 	size_t size;
-	uint32_t blocks;
+	struct history_memory memory;
+	uint32_t blocks; /* at the limit */
+	uint32_t grown;	 /* of them reserved: those beyond are not touched */
 	struct history_info *info;
 	uint64_t newest_ns; /* of any row appended; times beyond come from damage */
 	uint64_t evicted;
@@ -114,13 +132,17 @@ struct history_pool {
 	uint32_t names_blocks;
 	uint64_t names_full_at; /* evicted + 1 when compaction found nothing to drop; 0 */
 
+	struct history_recovery recovery;
+
 	history_row_observer *observer; /* of buckets that are written */
 	void *observer_ctx;
 };
 
-/* Formats the pool or scans what is in it. -EINVAL, -ENOMEM as history_create. */
-int history_pool_init(struct history_pool *pool, void *data, size_t size, const uint8_t boot_id[16],
-	enum history_found *found);
+/* Formats the pool unless it is ours. -EINVAL, -ENOSPC, -ENOMEM as history_open. */
+int history_pool_init(struct history_pool *pool, const struct history_memory *memory,
+	const uint8_t boot_id[16], enum history_found *found);
+/* Recovers what is in it, as history_recover. */
+int history_pool_recover(struct history_pool *pool);
 void history_pool_finish(struct history_pool *pool);
 
 struct history_block *history_pool_block(const struct history_pool *pool, uint32_t index);
@@ -132,8 +154,11 @@ unsigned history_tier_width(enum history_tier tier);
 uint8_t *history_block_payload(struct history_block *block, unsigned columns);
 size_t history_block_room(unsigned columns);
 
-/* A free block, by eviction when there is none; it is kind free. HISTORY_NONE when all blocks hold
- * names. */
+/* Reserves the next step. False at the limit, and when it is refused. */
+bool history_pool_grow(struct history_pool *pool);
+
+/* A free block, by growth or eviction when there is none; it is kind free. HISTORY_NONE when all
+ * blocks hold names. */
 uint32_t history_pool_take(struct history_pool *pool);
 /* Gives a block back. A data block's series forget it, its owner's variable becomes HISTORY_NONE.
  */
@@ -157,10 +182,6 @@ void history_block_walk(const struct history_pool *pool, uint32_t index, struct 
 void history_pool_link(struct history_pool *pool, uint32_t index);
 
 /* The data blocks, oldest first. -ENOMEM; *ret is the caller's to free. */
-struct history_ordered {
-	uint64_t first_ns;
-	uint32_t index;
-};
 int history_pool_order(
 	const struct history_pool *pool, struct history_ordered **ret, size_t *count);
 

@@ -73,14 +73,34 @@ static bool take(struct reader *reader, const struct history_point *point)
 	return true;
 }
 
+/* What the row has of a column; false: nothing. Samples, which most are, are one number. */
+static bool point_in(const struct history_row *row, const struct history_info *info,
+	unsigned column, enum unit unit, struct history_point *ret)
+{
+	if (info->tier == HISTORY_FULL) {
+		const double value = history_unquantise(unit, row->value[column]);
+		*ret = (struct history_point){
+			.t_ns = row->t_ns, .min = value, .mean = value, .max = value, .count = 1};
+		return !(row->nulls >> column & 1);
+	}
+	struct history_quanta value;
+	if (!history_row_get(row, info->columns, column, HISTORY_WIDTH_BUCKET, &value)) {
+		return false;
+	}
+	*ret = history_point_of(unit, &value);
+	ret->t_ns = row->t_ns;
+	return true;
+}
+
 /* Goes over the rows of one block. */
 static void read_block(const struct history_pool *pool, uint32_t place, struct reader *reader)
 {
-	const uint32_t index = place / HISTORY_COLUMNS;
+	const uint32_t index = place / HISTORY_COLUMNS, column = place % HISTORY_COLUMNS;
 	const struct history_info *info = &pool->info[index];
 	const unsigned width = history_tier_width((enum history_tier)info->tier);
 	struct history_walk walk;
 	history_block_walk(pool, index, &walk);
+	history_walk_only(&walk, history_row_columns(info->columns, column, width));
 	while (history_walk_next(&walk)) {
 		uint64_t t_ns = walk.state.last.t_ns;
 		if (t_ns > info->last_ns) {
@@ -97,11 +117,8 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 			return;
 		}
 		reader->rows++;
-		struct history_quanta value;
-		if (history_row_get(&walk.state.last, info->columns, place % HISTORY_COLUMNS, width,
-			    &value)) {
-			struct history_point point = history_point_of(reader->series->unit, &value);
-			point.t_ns = t_ns;
+		struct history_point point;
+		if (point_in(&walk.state.last, info, column, reader->series->unit, &point)) {
 			reader->stopped = !take(reader, &point);
 		}
 		if (reader->stopped) {

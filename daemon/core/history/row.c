@@ -3,15 +3,12 @@
  * for every commit and by readers and the start-up scan on bytes that may be anything. */
 #include "daemon/core/history/row.h"
 
-#include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "daemon/core/history/varint.h"
 
 /* Time distances at or beyond this start a new block: the code has 63 bits for a zigzag. */
 #define DT_LIMIT (UINT64_C(1) << 60)
-#define QUANTA_LIMIT (INT64_C(1) << 52)
 
 void history_row_start(struct history_row_state *state, uint64_t first_ns, unsigned columns)
 {
@@ -21,14 +18,14 @@ void history_row_start(struct history_row_state *state, uint64_t first_ns, unsig
 	state->columns = columns;
 }
 
-static uint64_t zigzag(uint64_t difference)
+void history_row_restart(struct history_row_state *state, uint64_t first_ns, unsigned columns)
 {
-	return difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
-}
-
-static uint64_t unzigzag(uint64_t code)
-{
-	return code >> 1 ^ (code & 1 ? UINT64_MAX : 0);
+	const struct history_row_state before = *state;
+	history_row_start(state, first_ns, columns);
+	if (before.columns == columns && before.planned) {
+		memcpy(state->plan, before.plan, sizeof(state->plan));
+		state->planned = state->plan_waits = true;
+	}
 }
 
 static uint64_t column_code(
@@ -41,7 +38,7 @@ static uint64_t column_code(
 	return 1 + zigzag((uint64_t)row->value[i] - (uint64_t)state->last.value[i]);
 }
 
-enum form { FORM_DENSE, FORM_SPARSE, FORM_FRONT, FORM_COUNT };
+enum form { FORM_DENSE, FORM_SPARSE, FORM_FRONT, FORM_PACKED };
 
 /* What each form would cost, gathered column by column. */
 struct forms {
@@ -72,13 +69,10 @@ static enum form forms_shortest(const struct forms *forms)
 	return sparse <= front ? FORM_SPARSE : FORM_FRONT;
 }
 
-size_t history_row_encode(const struct history_row_state *state, const struct history_row *row,
-	uint8_t ret[HISTORY_ROW_MAX])
+/* A row of a form other than packed. */
+static uint8_t *put_codes(const struct history_row_state *state, const struct history_row *row,
+	uint64_t time, uint8_t *at)
 {
-	uint64_t dt = row->t_ns - state->last.t_ns;
-	if (row->t_ns < state->last.t_ns || dt >= DT_LIMIT) {
-		return 0;
-	}
 	uint64_t code[HISTORY_COLUMNS];
 	struct forms forms = {.bit_bytes = (state->columns + 7) / 8};
 	for (unsigned i = 0; i < state->columns; i++) {
@@ -87,7 +81,7 @@ size_t history_row_encode(const struct history_row_state *state, const struct hi
 		forms_add(&forms, i, varint_size(code[i]), code[i] != (was_null ? 0 : 1));
 	}
 	enum form form = forms_shortest(&forms);
-	uint8_t *at = varint_put(ret, zigzag(dt - state->dt_ns) << 2 | form);
+	at = varint_put(at, time << 2 | form);
 	if (form == FORM_FRONT) {
 		*at++ = (uint8_t)forms.front;
 	}
@@ -99,6 +93,24 @@ size_t history_row_encode(const struct history_row_state *state, const struct hi
 		if (form != FORM_SPARSE || forms.changed >> i & 1) {
 			at = varint_put(at, code[i]);
 		}
+	}
+	return at;
+}
+
+size_t history_row_encode(const struct history_row_state *state, const struct history_row *row,
+	uint8_t ret[HISTORY_ROW_MAX])
+{
+	const uint64_t dt = row->t_ns - state->last.t_ns;
+	if (row->t_ns < state->last.t_ns || dt >= DT_LIMIT) {
+		return 0;
+	}
+	const uint64_t time = zigzag(dt - state->dt_ns);
+	const bool same_nulls = !((row->nulls ^ state->last.nulls) & pack_columns(state->columns));
+	uint8_t *at = state->plan_waits ? pack_put_plan(state, ret) : ret;
+	if (state->planned && same_nulls && time < PACK_TIME_LIMIT) {
+		at = pack_put(state, row, time << 4 | FORM_PACKED, at);
+	} else {
+		at = put_codes(state, row, time, at);
 	}
 	return (size_t)(at - ret);
 }
@@ -114,64 +126,95 @@ void history_row_accept(struct history_row_state *state, const struct history_ro
 		}
 	}
 	state->rows++;
+	state->plan_waits = false;
 }
 
-int history_row_decode(struct history_row_state *state, const uint8_t *data, size_t size)
+/* Which columns have a code in the row; NULL when the bytes do not say. */
+static const uint8_t *get_changed(
+	const struct history_walk *walk, enum form form, const uint8_t *at, uint64_t *changed)
 {
-	const uint8_t *end = data + size;
-	uint64_t code;
-	const uint8_t *at = varint_get(data, end, &code);
-	if (!at) {
-		return -EBADMSG;
-	}
-	enum form form = (enum form)(code & 3);
-	uint64_t dt = state->dt_ns + unzigzag(code >> 2);
-	uint64_t t_ns = state->last.t_ns + dt;
-	if (form >= FORM_COUNT || dt >= DT_LIMIT || t_ns < state->last.t_ns ||
-		(dt == 0 && state->rows > 0)) {
-		return -EBADMSG;
-	}
-	uint64_t changed = UINT64_MAX;
+	const unsigned columns = walk->state.columns;
+	*changed = UINT64_MAX;
 	if (form == FORM_FRONT) {
-		if (at == end || *at > state->columns) {
-			return -EBADMSG;
+		if (at == walk->end || *at > columns) {
+			return NULL;
 		}
-		changed = *at < 64 ? (UINT64_C(1) << *at) - 1 : UINT64_MAX;
-		at++;
+		*changed = pack_columns(*at++);
 	} else if (form == FORM_SPARSE) {
-		unsigned bit_bytes = (state->columns + 7) / 8;
-		if ((size_t)(end - at) < bit_bytes) {
-			return -EBADMSG;
-		}
-		changed = 0;
-		for (unsigned i = 0; i < bit_bytes; i++) {
-			changed |= (uint64_t)*at++ << 8 * i;
-		}
+		return pack_get_bits(at, walk->end, columns, changed);
 	}
-	for (unsigned i = 0; i < state->columns; i++) {
+	return at;
+}
+
+static const uint8_t *get_codes(struct history_walk *walk, enum form form, const uint8_t *at)
+{
+	struct history_row *last = &walk->state.last;
+	const uint64_t nulls = last->nulls;
+	uint64_t changed, code;
+	at = get_changed(walk, form, at, &changed);
+	for (unsigned i = 0; at && i < walk->state.columns; i++) {
 		uint64_t bit = UINT64_C(1) << i;
 		if (!(changed & bit)) {
 			continue;
 		}
-		at = varint_get(at, end, &code);
+		at = varint_get(at, walk->end, &code);
 		if (!at) {
-			return -EBADMSG;
+			return NULL;
 		}
 		if (code == 0) {
-			state->last.nulls |= bit;
+			last->nulls |= bit;
 			continue;
 		}
-		state->last.nulls &= ~bit;
-		int64_t value = (int64_t)((uint64_t)state->last.value[i] + unzigzag(code - 1));
-		if (value > QUANTA_LIMIT || value < -QUANTA_LIMIT) {
-			return -EBADMSG;
+		last->nulls &= ~bit;
+		if (walk->wanted & bit && !pack_add(&last->value[i], unzigzag(code - 1))) {
+			return NULL;
 		}
-		state->last.value[i] = value;
+	}
+	walk->moved = walk->moved || last->nulls != nulls;
+	return at;
+}
+
+/* Out of the way of most rows, which are packed ones in which all fits. */
+__attribute__((noinline)) static const uint8_t *get_row(
+	struct history_walk *walk, uint64_t code, const uint8_t *at)
+{
+	const enum form form = (enum form)(code & 3);
+	return form == FORM_PACKED ? pack_get(walk, (enum pack_list)(code >> 2 & 3), at)
+				   : get_codes(walk, form, at);
+}
+
+__attribute__((noinline)) static const uint8_t *get_plan(
+	struct history_walk *walk, const uint8_t *at, uint64_t *code)
+{
+	at = pack_get_plan(walk, at);
+	at = at ? varint_get(at, walk->end, code) : NULL;
+	return at && *code != PACK_PLAN ? at : NULL;
+}
+
+/* Decodes the next row into state.last. What follows it, or NULL. */
+static const uint8_t *decode(struct history_walk *walk)
+{
+	struct history_row_state *state = &walk->state;
+	uint64_t code;
+	const uint8_t *at = varint_get(walk->at, walk->end, &code);
+	if (at && code == PACK_PLAN) {
+		at = get_plan(walk, at, &code);
+	}
+	if (!at) {
+		return NULL;
+	}
+	const uint64_t time = (code & 3) == FORM_PACKED ? code >> 4 : code >> 2;
+	const uint64_t dt = state->dt_ns + unzigzag(time);
+	const uint64_t t_ns = state->last.t_ns + dt;
+	if (dt >= DT_LIMIT || t_ns < state->last.t_ns || (dt == 0 && state->rows > 0)) {
+		return NULL;
 	}
 	state->dt_ns = dt;
 	state->last.t_ns = t_ns;
 	state->rows++;
-	return (int)(at - data);
+	return (code & 15) == (FORM_PACKED | PACK_NONE << 2) && state->planned && !walk->moved
+		       ? pack_get_fitting(walk, at)
+		       : get_row(walk, code, at);
 }
 
 void history_walk_start(struct history_walk *walk, const uint8_t *bytes, size_t size, unsigned rows,
@@ -181,7 +224,14 @@ void history_walk_start(struct history_walk *walk, const uint8_t *bytes, size_t 
 	walk->end = bytes + size;
 	walk->rows = rows;
 	walk->bad = false;
+	walk->moved = true;
+	walk->wanted = UINT64_MAX;
 	history_row_start(&walk->state, first_ns, columns);
+}
+
+void history_walk_only(struct history_walk *walk, uint64_t columns)
+{
+	walk->wanted = columns;
 }
 
 bool history_walk_next(struct history_walk *walk)
@@ -190,10 +240,10 @@ bool history_walk_next(struct history_walk *walk)
 		walk->bad = walk->bad || walk->at != walk->end;
 		return false;
 	}
-	int used = history_row_decode(&walk->state, walk->at, (size_t)(walk->end - walk->at));
-	walk->bad = used < 0;
-	walk->at += walk->bad ? 0 : used;
-	return !walk->bad;
+	const uint8_t *at = decode(walk);
+	walk->bad = !at;
+	walk->at = at ? at : walk->at;
+	return at != NULL;
 }
 
 void history_row_put(struct history_row *row, unsigned series, unsigned i, unsigned width,
@@ -208,6 +258,15 @@ void history_row_put(struct history_row *row, unsigned series, unsigned i, unsig
 	}
 }
 
+uint64_t history_row_columns(unsigned series, unsigned i, unsigned width)
+{
+	uint64_t columns = 0;
+	for (unsigned k = 0; k < width; k++) {
+		columns |= UINT64_C(1) << (k * series + i);
+	}
+	return columns;
+}
+
 bool history_row_get(const struct history_row *row, unsigned series, unsigned i, unsigned width,
 	struct history_quanta *ret)
 {
@@ -220,68 +279,4 @@ bool history_row_get(const struct history_row *row, unsigned series, unsigned i,
 	}
 	return !(row->nulls >> i & 1) && !(row->nulls >> last & 1) && count > 0 &&
 	       count <= UINT32_MAX && ret->low >= 0 && ret->high >= 0;
-}
-
-/* Quanta below 1 are powers of ten: multiplying by the whole number 1/quantum, and dividing by it
- * on the way back, gives the nearest double to the decimal (45.123, not 45.123000000000005). */
-static double quanta_per_one(enum unit unit)
-{
-	return round(1 / unit_quantum(unit));
-}
-
-/* Codes of units that are rounded. Below 2^14 quanta a code is the number of quanta. From there on
- * each doubling has 2^13 codes: exponent e >= 1, mantissa m in [2^13, 2^14), value m * 2^e quanta,
- * code 2^14 + (e - 1) * 2^13 + (m - 2^13). So codes rise with their values, and neighbours differ
- * by at most 1/2^13. */
-enum { MANTISSA_BITS = 13 };
-
-#define MANTISSA_LEAST (INT64_C(1) << MANTISSA_BITS)
-
-static int64_t round_code(double quanta)
-{
-	int64_t whole = llround(quanta);
-	if (whole < 2 * MANTISSA_LEAST) {
-		return whole;
-	}
-	int exponent = 63 - MANTISSA_BITS - __builtin_clzll((unsigned long long)whole);
-	/* a mantissa that is rounded up to 2^14 is the next exponent's first code */
-	int64_t mantissa = llround(ldexp(quanta, -exponent));
-	return exponent * MANTISSA_LEAST + mantissa;
-}
-
-static double unround_code(int64_t code)
-{
-	if (code < 2 * MANTISSA_LEAST) {
-		return (double)code;
-	}
-	int64_t exponent = code / MANTISSA_LEAST - 1;
-	int64_t mantissa = code % MANTISSA_LEAST + MANTISSA_LEAST;
-	/* beyond is what no encoder wrote: 2^52 quanta have the exponent 39 */
-	return ldexp((double)mantissa, exponent < 40 ? (int)exponent : 40);
-}
-
-bool history_quantise(enum unit unit, double value, int64_t *ret)
-{
-	double quantum = unit_quantum(unit);
-	double quanta = quantum < 1 ? value * quanta_per_one(unit) : value / quantum;
-	/* Also false for NAN. */
-	if (!(fabs(quanta) <= (double)QUANTA_LIMIT)) {
-		return false;
-	}
-	if (!unit_rounded(unit)) {
-		*ret = llround(quanta);
-	} else {
-		*ret = quanta < 0 ? -round_code(-quanta) : round_code(quanta);
-	}
-	return true;
-}
-
-double history_unquantise(enum unit unit, int64_t value)
-{
-	double quantum = unit_quantum(unit);
-	double quanta = (double)value;
-	if (unit_rounded(unit)) {
-		quanta = value < 0 ? -unround_code(-value) : unround_code(value);
-	}
-	return quantum < 1 ? quanta / quanta_per_one(unit) : quanta * quantum;
 }

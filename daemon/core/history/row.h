@@ -3,15 +3,27 @@
  * row.h: rows of history: how values of one moment become bytes and come back. Knows nothing of
  * blocks.
  *
- * A row is a time code and the columns' codes, all LEB128 varints of at most 64 bits:
+ * A row is a time code and the columns' codes, all LEB128 varints of at most 64 bits unless packed:
  *   time     zigzag(dt - previous dt) << 2 | form, where dt is the distance to the row before it
- *            in ns (0 for a block's first row); form: 0 dense, 1 sparse, 2 front
+ *            in ns (0 for a block's first row); form: 0 dense, 1 sparse, 2 front, 3 packed
  *   dense    one code for each column: 0 = null, else 1 + zigzag(value - last value that was not
  *            null), 0 being the value before the first
  *   sparse   ceil(columns / 8) bytes of bits, the lowest bit of the first byte is column 0: set =
  *            the column's code follows, clear = as in the row before (null stays null)
  *   front    a byte n; codes of the first n columns follow, the others are as in the row before
- * The encoder takes the shortest form: a constant costs at most an eighth of a byte.
+ *   packed   the time is shifted by two bits more, which say how columns are listed whose
+ *            difference does not fit its plan: 0 there is none, 1 bits as in sparse, 2 a byte each,
+ *            64 added where another follows. Then come the codes of the others that are not null,
+ *            in as many bits as the plan says, from the lowest bit of a byte on, the last byte
+ *            filled with zeros: zigzag(difference / divisor). Last those of the columns listed:
+ *            zigzag(difference), varints. What is null stays null, and the others are not.
+ * A plan stands in front of a row and is that of all packed rows behind it: a byte 15, a byte n,
+ * then for each of the first n columns a byte width | divisor << 5, where the divisor is one of a
+ * table (pack.c); the width of the others is 0: they are as in the row before.
+ * The encoder takes the packed form once it has a plan and nothing becomes null or a value; else
+ * the shortest of the others. So a constant costs at most an eighth of a byte, a series that
+ * varies hardly more than its differences have bits. As a column's bits stand at a place that is
+ * known before the row is read, one series can be read without the others (history_walk_only).
  * Values are fixed-point, see history_quantise. Beyond 2^52 quanta a value is kept as null:
  * neighbouring values would be indistinguishable, and a clamped one would be wrong.
  */
@@ -21,30 +33,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/core/history/pack.h"
 #include "daemon/core/metrics/unit.h"
 
-enum { HISTORY_COLUMNS = 64 };
-
-/* Time code, bits, and a full varint for each column. */
-enum { HISTORY_ROW_MAX = 10 + 8 + HISTORY_COLUMNS * 10 };
-
-/* The values of one moment: bit i of nulls = column i is null. */
-struct history_row {
-	uint64_t t_ns;
-	uint64_t nulls;
-	int64_t value[HISTORY_COLUMNS];
-};
-
-/* What coder and decoder remember of the rows before; value[] keeps the last that was not null. */
-struct history_row_state {
-	struct history_row last;
-	uint64_t dt_ns;
-	unsigned columns;
-	unsigned rows;
-};
+/* A plan, time code, bits, and a full varint for each column. */
+enum { HISTORY_ROW_MAX = 2 + HISTORY_COLUMNS + 10 + 8 + HISTORY_COLUMNS * 10 };
 
 /* Before the first row of a block that starts at first_ns. columns: 1 … HISTORY_COLUMNS. */
 void history_row_start(struct history_row_state *state, uint64_t first_ns, unsigned columns);
+
+/* The same behind a block of the writer's: its plan goes on where the columns are as many. */
+void history_row_restart(struct history_row_state *state, uint64_t first_ns, unsigned columns);
 
 /* Codes the row behind what state knows; state is unchanged (see history_row_accept). The number of
  * bytes, or 0 when the time does not fit behind the last one (a new block is needed). */
@@ -54,21 +53,15 @@ size_t history_row_encode(const struct history_row_state *state, const struct hi
 /* The row is written: the next one is coded against it. */
 void history_row_accept(struct history_row_state *state, const struct history_row *row);
 
-/* Decodes the next row into state->last. The bytes used (> 0), or -EBADMSG when they are no row:
- * cut off, an overlong varint, a time that does not run on, a value beyond 2^52 quanta. state is
- * then unusable. */
-int history_row_decode(struct history_row_state *state, const uint8_t *data, size_t size);
-
-/* Goes over the rows of a block: state.last is the row. False at the end, or where the bytes are
- * none (bad). */
-struct history_walk {
-	const uint8_t *at, *end;
-	unsigned rows;
-	struct history_row_state state;
-	bool bad;
-};
+/* Goes over the rows of a block. */
 void history_walk_start(struct history_walk *walk, const uint8_t *bytes, size_t size, unsigned rows,
 	uint64_t first_ns, unsigned columns);
+/* At its start: of the values only those of these columns are worth something from now on, and the
+ * rest costs next to no time in packed rows. */
+void history_walk_only(struct history_walk *walk, uint64_t columns);
+/* The next row, in state.last. False at the end, or where the bytes are none (bad): cut off, an
+ * overlong varint, a time that does not run on, a value beyond 2^52 quanta, a packed row without a
+ * plan. */
 bool history_walk_next(struct history_walk *walk);
 
 /* What a row has of one of its series, in quanta of its unit. */
@@ -84,6 +77,8 @@ enum { HISTORY_WIDTH_SAMPLE = 1, HISTORY_WIDTH_FLAT = 2, HISTORY_WIDTH_BUCKET = 
 /* Column i of `series` columns; flat: low and high are 0; a sample is its mean. */
 void history_row_put(struct history_row *row, unsigned series, unsigned i, unsigned width,
 	const struct history_quanta *quanta);
+/* The columns of series i. */
+uint64_t history_row_columns(unsigned series, unsigned i, unsigned width);
 /* False when the row has nothing of it. */
 bool history_row_get(const struct history_row *row, unsigned series, unsigned i, unsigned width,
 	struct history_quanta *ret);

@@ -32,18 +32,30 @@ static struct runhead header_of_now(size_t size, const uint8_t boot_id[16])
 	return runhead_of(HISTORY_MAGIC, size, shape, sizeof(shape) / sizeof(shape[0]), boot_id);
 }
 
+/* The first step is there already. */
 static void format(struct history_pool *pool, const struct runhead *wanted)
 {
 	struct history_header *header = (struct history_header *)(void *)pool->data;
 	runhead_clear(header);
-	for (uint32_t i = 0; i < pool->blocks; i++) {
-		struct history_block *block = history_pool_block(pool, i);
-		if (block->kind != HISTORY_KIND_FREE) {
-			block->kind = HISTORY_KIND_FREE;
-		}
-	}
+	pool->grown = 0;
+	(void)history_pool_grow(pool);
 	header->archived_ns = header->archived_check = 0;
 	runhead_write(header, wanted);
+}
+
+/* Reserves again what an earlier process had: its word is not proof. */
+static int regrow(struct history_pool *pool)
+{
+	const struct history_header *header =
+		(const struct history_header *)(const void *)pool->data;
+	const uint32_t blocks = (uint32_t)header->grown;
+	const bool valid = header->grown >> 32 == (uint32_t)~blocks && blocks <= pool->blocks;
+	pool->grown = valid ? blocks : pool->blocks;
+	const size_t bytes = pool->grown == pool->blocks
+				     ? pool->size
+				     : (pool->grown + 1) * (size_t)HISTORY_BLOCK;
+	return !pool->memory.reserve || pool->memory.reserve(pool->memory.ctx, 0, bytes) ? 0
+											 : -ENOSPC;
 }
 
 /* The numbers of its series are never given to others. */
@@ -99,74 +111,87 @@ static bool scan_data(struct history_pool *pool, uint32_t index, bool *damaged)
 	return true;
 }
 
-/* Chains the blocks of each series, oldest first; gives up those of which no name is known. */
-static int link_blocks(struct history_pool *pool)
+/* Chains the block to those of its series; gives it up when no name of them is known. */
+static void link_block(struct history_pool *pool, uint32_t index)
 {
-	struct history_ordered *order;
-	size_t count;
-	int r = history_pool_order(pool, &order, &count);
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		struct history_block *block = history_pool_block(pool, order[i].index);
-		history_pool_link(pool, order[i].index);
-		bool known = false;
-		for (unsigned k = 0; k < pool->info[order[i].index].columns; k++) {
-			known = known || history_names_by_id(pool, block->column[k].series);
-		}
-		if (!known) {
-			history_pool_release(pool, order[i].index);
-		}
+	const struct history_block *block = history_pool_block(pool, index);
+	bool known = false;
+	history_pool_link(pool, index);
+	for (unsigned k = 0; k < pool->info[index].columns && !known; k++) {
+		known = history_names_by_id(pool, block->column[k].series);
 	}
-	if (r == 0) {
-		free(order);
+	if (!known) {
+		history_pool_release(pool, index);
 	}
-	return r;
 }
 
-static int scan(struct history_pool *pool)
+static int scan_block(struct history_pool *pool, uint32_t i)
 {
-	for (uint32_t i = 0; i < pool->blocks; i++) {
-		struct history_block *block = history_pool_block(pool, i);
-		uint32_t kind = __atomic_load_n(&block->kind, __ATOMIC_ACQUIRE);
-		bool good = false, damaged = kind != HISTORY_KIND_FREE;
-		if (kind == HISTORY_KIND_NAMES && pool->names_blocks < (pool->blocks + 7) / 8 + 1) {
-			int r = history_names_load(pool, i);
-			if (r < 0) {
-				return r;
-			}
-			pool->names_blocks++;
-			good = true;
-			damaged = false;
-		} else if (kind == HISTORY_KIND_DATA) {
-			good = scan_data(pool, i, &damaged);
+	struct history_block *block = history_pool_block(pool, i);
+	uint32_t kind = __atomic_load_n(&block->kind, __ATOMIC_ACQUIRE);
+	bool good = false, damaged = kind != HISTORY_KIND_FREE;
+	if (kind == HISTORY_KIND_NAMES && pool->names_blocks < (pool->blocks + 7) / 8 + 1) {
+		int r = history_names_load(pool, i);
+		if (r < 0) {
+			return r;
 		}
-		pool->damaged += damaged;
-		if (good) {
-			pool->info[i].kind = kind;
-			pool->used++;
-		} else {
-			memset(&pool->info[i], 0, sizeof(pool->info[i]));
-			if (kind != HISTORY_KIND_FREE) {
-				block->kind = HISTORY_KIND_FREE;
-			}
+		pool->names_blocks++;
+		good = true;
+		damaged = false;
+	} else if (kind == HISTORY_KIND_DATA) {
+		good = scan_data(pool, i, &damaged);
+	}
+	pool->damaged += damaged;
+	if (good) {
+		pool->info[i].kind = kind;
+		pool->used++;
+	} else {
+		memset(&pool->info[i], 0, sizeof(pool->info[i]));
+		if (kind != HISTORY_KIND_FREE) {
+			block->kind = HISTORY_KIND_FREE;
 		}
 	}
-	int r = history_names_loaded(pool);
-	return r < 0 ? r : link_blocks(pool);
+	return 0;
 }
 
-int history_pool_init(struct history_pool *pool, void *data, size_t size, const uint8_t boot_id[16],
-	enum history_found *found)
+int history_pool_recover(struct history_pool *pool)
 {
-	if (size < HISTORY_MIN_POOL || (uintptr_t)data % sizeof(uint64_t) != 0) {
+	struct history_recovery *at = &pool->recovery;
+	int r = 0;
+	if (!at->active) {
+		return 0;
+	}
+	if (at->scanned < pool->grown) {
+		r = scan_block(pool, at->scanned);
+		at->scanned++;
+	} else if (!at->order) {
+		r = history_names_loaded(pool);
+		r = r < 0 ? r : history_pool_order(pool, &at->order, &at->count);
+	} else if (at->linked < at->count) {
+		link_block(pool, at->order[at->linked].index);
+		at->linked++;
+	} else {
+		free(at->order);
+		*at = (struct history_recovery){0};
+	}
+	return r < 0 ? r : at->active;
+}
+
+int history_pool_init(struct history_pool *pool, const struct history_memory *memory,
+	const uint8_t boot_id[16], enum history_found *found)
+{
+	const size_t size = memory->size;
+	if (size < HISTORY_MIN_POOL || (uintptr_t)memory->data % sizeof(uint64_t) != 0) {
 		return -EINVAL;
 	}
 	memset(pool, 0, sizeof(*pool));
+	pool->memory = *memory;
 	size_t blocks = size / HISTORY_BLOCK - 1;
 	/* A place has 32 bits. */
 	pool->blocks = blocks < (UINT32_MAX - 1) / HISTORY_COLUMNS
 			       ? (uint32_t)blocks
 			       : (UINT32_MAX - 1) / HISTORY_COLUMNS;
-	pool->data = data;
+	pool->data = memory->data;
 	pool->size = size;
 	pool->next_id = 1;
 	pool->names_open = HISTORY_NONE;
@@ -174,11 +199,15 @@ int history_pool_init(struct history_pool *pool, void *data, size_t size, const 
 	if (!pool->info) {
 		return -ENOMEM;
 	}
+	if (memory->reserve && !memory->reserve(memory->ctx, 0, HISTORY_STEP)) {
+		return -ENOSPC;
+	}
 	const struct runhead wanted = header_of_now(size, boot_id);
-	switch (runhead_look(data, &wanted)) {
+	switch (runhead_look(pool->data, &wanted)) {
 	case RUNHEAD_OURS:
 		*found = HISTORY_FOUND_OLD;
-		return scan(pool);
+		pool->recovery.active = true;
+		return regrow(pool);
 	case RUNHEAD_NOTHING:
 		*found = HISTORY_FOUND_NOTHING;
 		break;
@@ -196,6 +225,7 @@ int history_pool_init(struct history_pool *pool, void *data, size_t size, const 
 void history_pool_finish(struct history_pool *pool)
 {
 	history_names_finish(pool);
+	free(pool->recovery.order);
 	free(pool->info);
 	pool->info = NULL;
 }

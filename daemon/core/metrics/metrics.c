@@ -119,7 +119,7 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 		metrics_retire(metrics, known);
 	}
 	if (metrics->count == METRICS_MAX) {
-		metrics->refused++;
+		metrics_refuse(metrics);
 		return -ENOSPC;
 	}
 	struct metrics_list *list = &metrics->of[source->id];
@@ -283,6 +283,11 @@ size_t metrics_count(const struct metrics *metrics)
 uint64_t metrics_refused(const struct metrics *metrics)
 {
 	return metrics->refused;
+}
+
+void metrics_refuse(struct metrics *metrics)
+{
+	metrics->refused++;
 }
 
 int metrics_observe(struct metrics *metrics, struct metrics_observer observer)

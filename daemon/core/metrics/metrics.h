@@ -16,7 +16,11 @@
 #include "daemon/core/metrics/unit.h"
 #include "proto/name.h"
 
-enum { METRICS_MAX = 4096, METRICS_OBSERVERS = 8 };
+enum {
+	METRICS_OWN_MAX = 4096, /* all usable by one owner; an eighth on top is for others */
+	METRICS_MAX = METRICS_OWN_MAX + METRICS_OWN_MAX / 8, /* ACCOUNTS_RESERVE */
+	METRICS_OBSERVERS = 8,
+};
 
 /* Open for reading; written only by metrics.c. Stays where it is until it is retired. */
 struct metric {
@@ -109,7 +113,9 @@ struct metric *metrics_next(struct metrics *metrics, uint32_t *cursor);
 struct metric *metrics_of(struct metrics *metrics, const struct source *source, size_t index);
 
 size_t metrics_count(const struct metrics *metrics);
+/* Names that were not added: those over METRICS_MAX, and those over a limit of the caller's. */
 uint64_t metrics_refused(const struct metrics *metrics);
+void metrics_refuse(struct metrics *metrics);
 
 /* Observers are called in the order of registration. -ENOSPC. */
 int metrics_observe(struct metrics *metrics, struct metrics_observer observer);

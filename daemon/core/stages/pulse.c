@@ -24,7 +24,7 @@ uint64_t pulse_last_ns(const struct pulse *pulse)
 	return last_ns;
 }
 
-void sort_small(uint64_t *values, size_t count)
+static void sort_small(uint64_t *values, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
 		uint64_t value = values[i];

@@ -33,6 +33,3 @@ uint64_t pulse_usual_ns(const struct pulse *pulse);
 /* How long there was no event, when that is over max(3 usual intervals, 2 s); else 0. A stream that
  * had no event yet is not idle. */
 uint64_t pulse_idle_ns(const struct pulse *pulse, uint64_t now_ns);
-
-/* Sorts a few dozen words in place, smallest first. */
-void sort_small(uint64_t *values, size_t count);

@@ -145,6 +145,7 @@ void stage_configure(struct stage *stage, const struct stage_settings *settings)
 
 void stage_set_deadline(struct stage *stage, uint64_t deadline_ns)
 {
+	stage_fold(stage); /* by the previous one */
 	stage->declared_ns = deadline_ns;
 	if (stage->settings.deadline_ns == 0 && stage->deadline_ns != deadline_ns) {
 		stage->deadline_ns = deadline_ns;
@@ -163,7 +164,7 @@ void stage_set_labels(struct stage *stage, const char *category, const char *uni
 }
 
 /* The part of a run's cost that is seldom measured. */
-void stage_append_cost(struct stage *stage, const struct stage_run *run)
+static void append_cost(struct stage *stage, const struct stage_run *run)
 {
 	if (run->rss_growth != INT64_MIN) {
 		int64_t growth = run->rss_growth;
@@ -197,7 +198,7 @@ void stage_append_cost(struct stage *stage, const struct stage_run *run)
 	}
 }
 
-void stage_append_throttled(struct stage *stage, uint64_t duration_ns)
+static void append_throttled(struct stage *stage, uint64_t duration_ns)
 {
 	if (!stage->throttled && !stage->throttled_refused) {
 		stage->throttled = budget_alloc(stage, sizeof(*stage->throttled));
@@ -211,22 +212,112 @@ void stage_append_throttled(struct stage *stage, uint64_t duration_ns)
 	}
 }
 
-bool stage_skip_warm_up(struct stage *stage, uint64_t end_ns)
+bool stage_note(struct stage *stage, const struct stage_run *run)
 {
-	if (stage->warmup_left == 0) {
+	bool recent = run->end_ns >= stage->interval_from_ns;
+	if (recent != stage->noted_recent || stage->noted == stage->window) {
+		stage_fold(stage);
+		stage->noted_recent = recent;
+	}
+	if (stage->warmup_left > 0) {
+		stage->warmup_left--;
+		stage->warmup_skipped++;
+		pulse_note(&stage->pulse, run->end_ns);
+		if (run->end_ns > stage->last_ns) {
+			stage->last_ns = run->end_ns;
+		}
 		return false;
 	}
-	stage->warmup_left--;
-	stage->warmup_skipped++;
-	if (end_ns > stage->last_ns) {
-		stage->last_ns = end_ns;
-	}
+	append_cost(stage, run);
+	stage->failed += run->failed;
+	stage_note_plain(
+		stage, run->end_ns, stage_word(run->duration_ns, run->throttled), run->frame);
 	return true;
+}
+
+/* Without branches: a stage that misses every other deadline would mispredict one each time. */
+static void judge(struct stage *stage, const uint64_t *words, size_t n)
+{
+	uint64_t deadline_ns = stage->deadline_ns, misses = 0, worst_ns = stage->worst_ns;
+	uint64_t consecutive = stage->consecutive_misses, longest = stage->longest_misses;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t duration_ns = stage_word_ns(words[i]);
+		uint64_t miss = duration_ns > deadline_ns, mask = 0 - miss;
+		uint64_t over_ns = duration_ns & mask;
+		misses += miss;
+		consecutive = (consecutive + 1) & mask;
+		longest = consecutive > longest ? consecutive : longest;
+		worst_ns = over_ns > worst_ns ? over_ns : worst_ns;
+	}
+	stage->judged += n;
+	stage->misses += misses;
+	stage->interval.misses += stage->noted_recent ? misses : 0;
+	stage->consecutive_misses = consecutive;
+	stage->longest_misses = longest;
+	stage->worst_ns = worst_ns;
+}
+
+static void count_states(struct stage *stage, const uint64_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		enum throttle_value state = stage_word_state(words[i]);
+		stage->unknown_count += state == THROTTLE_UNKNOWN;
+		if (state == THROTTLE_YES) {
+			append_throttled(stage, stage_word_ns(words[i]));
+		}
+	}
+}
+
+/* Runs that are next to each other in the window. */
+static void fold(struct stage *stage, const uint64_t *words, size_t n)
+{
+	uint64_t min_ns = stage->min_ns, max_ns = 0, before_ns = stage->all->sum[0];
+	uint64_t not_throttled = stage_word(0, THROTTLE_NO), others = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t duration_ns = stage_word_ns(words[i]);
+		min_ns = duration_ns < min_ns ? duration_ns : min_ns;
+		max_ns = duration_ns > max_ns ? duration_ns : max_ns;
+		others |= words[i] ^ not_throttled;
+	}
+	if (others > STAGE_WORD_DURATION) {
+		count_states(stage, words, n);
+	}
+	proto_histogram_add_words(stage->all, words, n, STAGE_WORD_DURATION);
+	stage->count += n;
+	stage->total_ns += stage->all->sum[0] - before_ns;
+	stage->min_ns = min_ns;
+	stage->max_ns = max_ns > stage->max_ns ? max_ns : stage->max_ns;
+	if (stage->noted_recent) {
+		uint64_t *interval_max_ns = &stage->interval.max_ns;
+		stage->interval.count += n;
+		*interval_max_ns = max_ns > *interval_max_ns ? max_ns : *interval_max_ns;
+	}
+	if (stage->deadline_ns) {
+		judge(stage, words, n);
+	}
+}
+
+void stage_fold(struct stage *stage)
+{
+	size_t n = stage->noted;
+	if (n == 0) {
+		return;
+	}
+	stage->noted = 0;
+	size_t filled = stage->filled + n;
+	stage->filled = filled < stage->window ? filled : stage->window;
+	/* in their order: first those before the window's end */
+	size_t end = stage->next, before = n > end ? n - end : 0;
+	if (before > 0) {
+		fold(stage, stage->runs + stage->window - before, before);
+	}
+	fold(stage, stage->runs + end - (n - before), n - before);
 }
 
 void stage_event(struct stage *stage, const struct stage_run *run)
 {
-	stage_append(stage, run);
+	stage_note(stage, run);
+	stage_fold(stage);
 }
 
 bool stage_is_open(const struct stage *stage, uint64_t id)

@@ -55,9 +55,16 @@ struct stage_settings {
 	int64_t rss_growth_limit;
 };
 
-/* What becomes metrics of the recent window, ms; NAN with an empty one. */
-struct stage_metrics {
-	double mean, p50, p95, p99; /* the numbers of stage_summary */
+/* What stage_ask() answers; stats.h. */
+struct stage_answer {
+	struct proto_summary summary; /* count 0 and NANs when there is a reason, or no event */
+	bool exact;
+	const char *reason; /* why there are no numbers although there are events; static text */
+	uint64_t unknown;   /* events of the span whose throttle state is not known */
+	uint64_t throttled; /* that were throttled */
+	/* of the window's runs (of the filter) that measured it; NAN when none did */
+	double wall_ms, cpu_ms, process_cpu_ms;
+	double cpu_ratio; /* of all threads' CPU time to wall time, else of its thread's */
 };
 
 /* CPU time of one run of the window; PROTO_CPU_NOT_MEASURED each. */
@@ -125,11 +132,8 @@ struct stage {
 	uint64_t abandoned;   /* G0.3: begin over an open begin of the same id */
 	uint64_t total_ns;
 	uint64_t min_ns, max_ns; /* UINT64_MAX and 0 before the first */
-	uint64_t last_ns;	 /* end of the last event */
-	uint64_t last_frame;
 	uint64_t failed;
 	uint64_t warmup_skipped;
-	uint32_t warmup_left;
 	/* deadlines */
 	uint64_t judged;   /* events that had a deadline */
 	uint64_t worst_ns; /* longest run over its deadline; 0 = none */
@@ -154,29 +158,37 @@ struct stage {
 	} parent[STAGE_PARENTS];
 	struct app_energy_share energy; /* by energy.c */
 	struct stage_loop loop;		/* by loop.c */
-	struct pulse pulse;		/* of all events, those of the warm-up as well */
+	/* What each run touches, next to each other. */
+	struct pulse pulse; /* of all events, those of the warm-up as well */
+	uint64_t last_ns;   /* end of the last event */
+	uint64_t last_frame;
 	/* Since the last stage_interval_reset, of events that ended since then or since the process
 	 * attached: what queued while nobody read is in the window, but it is not of now. */
 	uint64_t interval_from_ns;
+	/* recent window, ring: duration and throttle state in one word (window.h) */
+	size_t window, next;
+	uint64_t *runs;
+	struct stage_cpu *cpu; /* NULL until the first measured */
+	uint32_t noted;	       /* the newest runs in the window that stage_fold() counts */
+	uint32_t warmup_left;
+	bool noted_recent; /* these are of the interval */
+	bool listed;	   /* among those to be folded; by records.c */
+	bool cpu_refused, throttled_refused;
+	size_t filled;
 	struct {
 		uint64_t count, misses, max_ns;
 		uint64_t cpu_us, cpu_count;
 	} interval;
-	/* recent window, ring: duration and throttle state in one word (window.h) */
-	size_t window, filled, next;
-	uint64_t *runs;
-	struct stage_cpu *cpu; /* NULL until the first measured */
-	bool cpu_refused;
+	struct stage_answer recent;		 /* of all of it, linear, by stage_refresh() */
+	uint64_t recent_of;			 /* count + 1 then; 0 = never */
 	struct proto_histogram *all, *throttled; /* the latter NULL until the first throttled */
-	bool throttled_refused;
-	struct stage_open *open; /* NULL until the first begin by id */
+	struct stage_open *open;		 /* NULL until the first begin by id */
 	struct stage_budget *budget;
 	/* owned by apps.c */
 	struct metric *metric[10];
 	bool sampled_ahead; /* the next is of this interval; by metrics.c */
-	struct stage_metrics sampled;
-	bool resumed; /* restored, and its process has not meant it since: no warm-up again */
-	size_t users; /* declarations of living processes that mean this stage */
+	bool resumed;	    /* restored, and its process has not meant it since: no warm-up again */
+	size_t users;	    /* declarations of living processes that mean this stage */
 	struct app_attributes *attributes; /* by values.c; freed with the stage */
 };
 
@@ -238,87 +250,42 @@ void stage_abandon(struct stage *stage);
  * count of the summary = events in the window; the lifetime count is stage->count. */
 void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret);
 
-/* The few percentiles that become metrics, without sorting the window: the sample tick reads
- * hundreds of them in one iteration of the loop. scratch holds 3 * stage->window words. */
-void stage_select(const struct stage *stage, uint64_t *scratch, struct stage_metrics *ret);
+/* Brings stage->recent up to date: the window is computed once after an event, however often the
+ * sample tick and queries read it. scratch holds stage->window doubles. */
+void stage_refresh(struct stage *stage, double *scratch);
 
 void stage_interval_reset(struct stage *stage);
 
 /*
- * What is done for each run of a stage, inline so that the compiler sees all of a record's way at
- * once. What seldom happens is out of line and takes copies: a struct whose address goes nowhere
- * stays in registers.
+ * A run is counted in two steps. To note it does what depends on the order of the runs of several
+ * stages, and stage_fold() adds the durations noted since to the statistics, several at once. In
+ * between the statistics are not complete: whoever notes folds before anything else sees the stage.
  */
 
-/* In stages.c. True: the run is one of the warm-up. */
-bool stage_skip_warm_up(struct stage *stage, uint64_t end_ns);
-void stage_append_cost(struct stage *stage, const struct stage_run *run);
-void stage_append_throttled(struct stage *stage, uint64_t duration_ns);
+/* False: the run is one of the warm-up. */
+bool stage_note(struct stage *stage, const struct stage_run *run);
+void stage_fold(struct stage *stage);
 
-/* recent: 1 when the run counts with the interval, else 0. Without branches: a stage that misses
- * every other deadline would mispredict one each time. */
-static inline void stage_judge(struct stage *stage, uint64_t duration_ns, uint64_t recent)
+/* A run that ends then can be noted by its times and the throttle state alone, if nothing else of
+ * it was measured. */
+static inline bool stage_is_plain(const struct stage *stage, uint64_t end_ns)
 {
-	uint64_t miss = duration_ns > stage->deadline_ns;
-	uint64_t mask = 0 - miss;
-	uint64_t consecutive = (stage->consecutive_misses + 1) & mask;
-	uint64_t over_ns = duration_ns & mask;
-	stage->judged++;
-	stage->misses += miss;
-	stage->interval.misses += miss & recent;
-	stage->consecutive_misses = consecutive;
-	if (consecutive > stage->longest_misses) {
-		stage->longest_misses = consecutive;
-	}
-	if (over_ns > stage->worst_ns) {
-		stage->worst_ns = over_ns;
-	}
+	bool recent = end_ns >= stage->interval_from_ns;
+	return recent == stage->noted_recent && stage->noted < stage->window &&
+	       stage->warmup_left == 0 && !stage->cpu;
 }
 
-/* False: the run is one of the warm-up. */
-static inline __attribute__((always_inline)) bool stage_append(
-	struct stage *stage, const struct stage_run *run)
+/* word: of the window. */
+static inline void stage_note_plain(
+	struct stage *stage, uint64_t end_ns, uint64_t word, uint64_t frame)
 {
-	uint64_t duration_ns = run->duration_ns;
-	uint64_t recent = run->end_ns >= stage->interval_from_ns;
-	pulse_note(&stage->pulse, run->end_ns);
-	if (__builtin_expect(stage->warmup_left > 0, 0) && stage_skip_warm_up(stage, run->end_ns)) {
-		return false;
-	}
-	if (__builtin_expect(stage->cpu || run->cpu_us != PROTO_CPU_NOT_MEASURED ||
-				     run->process_cpu_ns != UINT64_MAX ||
-				     run->rss_growth != INT64_MIN,
-		    0)) {
-		const struct stage_run copy = *run;
-		stage_append_cost(stage, &copy);
-	}
 	size_t at = stage->next;
-	stage->runs[at] = stage_word(duration_ns, run->throttled);
+	pulse_note(&stage->pulse, end_ns);
+	stage->runs[at] = word;
 	stage->next = at + 1 < stage->window ? at + 1 : 0;
-	stage->filled += stage->filled < stage->window;
-
-	stage->count++;
-	stage->total_ns += duration_ns;
-	stage->interval.count += recent;
-	stage->failed += run->failed;
-	proto_histogram_add(stage->all, duration_ns);
-	stage->unknown_count += run->throttled == THROTTLE_UNKNOWN;
-	if (__builtin_expect(run->throttled == THROTTLE_YES, 0)) {
-		stage_append_throttled(stage, duration_ns);
+	stage->noted++;
+	if (end_ns > stage->last_ns) { /* slots are drained one after the other */
+		stage->last_ns = end_ns;
+		stage->last_frame = frame;
 	}
-	if (duration_ns < stage->min_ns) {
-		stage->min_ns = duration_ns;
-	}
-	if (__builtin_expect(duration_ns > stage->interval.max_ns, 0)) {
-		stage->interval.max_ns = recent ? duration_ns : stage->interval.max_ns;
-		stage->max_ns = duration_ns > stage->max_ns ? duration_ns : stage->max_ns;
-	}
-	if (stage->deadline_ns) {
-		stage_judge(stage, duration_ns, recent);
-	}
-	if (run->end_ns > stage->last_ns) { /* slots are drained one after the other */
-		stage->last_ns = run->end_ns;
-		stage->last_frame = run->frame;
-	}
-	return true;
 }

@@ -20,13 +20,17 @@ bool window_wants(enum window_filter filter, uint64_t word)
 	return false;
 }
 
-size_t window_ms(const uint64_t *words, size_t filled, enum window_filter filter, double *ret)
+/* The durations that pass the filter. */
+static size_t durations(const struct window_view *view, enum window_filter filter, double *ret_ns)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < filled; i++) {
-		if (window_wants(filter, words[i])) {
-			ret[count++] = (double)stage_word_ns(words[i]) / 1e6;
-		}
+	/* the sign bit is 0, and signed ones are converted by one instruction */
+	for (size_t i = 0; filter == WINDOW_ALL && i < view->filled; i++) {
+		ret_ns[count++] = (double)(int64_t)stage_word_ns(view->words[i]);
+	}
+	for (size_t i = 0; filter != WINDOW_ALL && i < view->filled; i++) {
+		ret_ns[count] = (double)(int64_t)stage_word_ns(view->words[i]);
+		count += window_wants(filter, view->words[i]);
 	}
 	return count;
 }
@@ -75,8 +79,8 @@ void window_ask(const struct window_view *view, const struct window_query *query
 	struct proto_summary *ret)
 {
 	if (!query->lifetime) {
-		size_t count = window_ms(view->words, view->filled, query->filter, scratch);
-		window_summarize(scratch, count, query->nearest, ret);
+		size_t count = durations(view, query->filter, scratch);
+		proto_summarize_window(scratch, count, query->nearest, ret);
 		return;
 	}
 	struct proto_histogram difference;

@@ -26,6 +26,12 @@ struct window_query {
 	enum window_filter filter;
 };
 
+/* Of the recent window, all of it, by linear interpolation: what stages keep the answer to. */
+static inline bool window_is_usual(const struct window_query *query)
+{
+	return !query->lifetime && !query->nearest && query->filter == WINDOW_ALL;
+}
+
 static inline uint64_t stage_word(uint64_t duration_ns, enum throttle_value state)
 {
 	return (duration_ns < STAGE_WORD_DURATION ? duration_ns : STAGE_WORD_DURATION) |
@@ -44,8 +50,6 @@ static inline enum throttle_value stage_word_state(uint64_t word)
 
 /* Whether a word of the window passes the filter. */
 bool window_wants(enum window_filter filter, uint64_t word);
-/* The durations that pass the filter, in ms. Returns how many. */
-size_t window_ms(const uint64_t *words, size_t filled, enum window_filter filter, double *ret);
 
 /* What stages and frame streams keep of their durations. */
 struct window_view {
@@ -55,7 +59,7 @@ struct window_view {
 };
 
 /* Summarises the recent window or the lifetime, of what passes the filter. scratch holds `filled`
- * doubles; it is untouched for a lifetime, else it holds the durations, ascending. */
+ * doubles; it is untouched for a lifetime, else it holds the durations in ns, in any order. */
 void window_ask(const struct window_view *view, const struct window_query *query, double *scratch,
 	struct proto_summary *ret);
 

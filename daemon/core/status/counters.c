@@ -57,7 +57,7 @@ void limits_sample(const struct core *core)
 		limit[LIMIT_STAGES].max = stages->limit;
 		limit_use(&limit[LIMIT_STAGES], stages->used + stages->past);
 	}
-	limit[LIMIT_METRICS].max = METRICS_MAX;
+	limit[LIMIT_METRICS].max = METRICS_OWN_MAX;
 	limit_use(&limit[LIMIT_METRICS], metrics_count(core->metrics));
 }
 

@@ -72,7 +72,7 @@ struct counters {
 	char statsd_reason[96]; /* why there are no datagrams although configured; "" = there are */
 	struct limit limits[LIMIT_COUNT];
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
-	uint64_t wakeups;	  /* of the event loop */
+	uint64_t iterations;	  /* of the event loop */
 	uint32_t loop_lag_max_us; /* since the last self sample */
 	struct loop_load load;
 	uint64_t sampling_interval_ns; /* of sources without one of their own; 0 = unknown yet */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * apps.c: turns the lines of datagrams into records of their apps. Such an app has no process to
- * watch: it lives while lines come in. The number of apps is shared between users as mappings are.
- */
+/* apps.c: turns the lines of datagrams into records of their apps. Such an app has no process to
+ * watch: it lives while lines come in. It counts as one with a mapping does. */
 #include "daemon/ingest/statsd/apps.h"
 
 #include <errno.h>
@@ -13,6 +11,7 @@
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/accounts.h"
+#include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
 
 static const uint64_t SECOND_NS = 1000000000;
@@ -44,15 +43,26 @@ struct statsd_app {
 	struct statsd_names names;
 };
 
+void statsd_apps_flush(struct statsd_apps *apps)
+{
+	if (apps->waiting > 0) {
+		apps_records(apps->core->apps, apps->filled, 0, apps->record, apps->waiting,
+			apps->waiting_ns);
+		apps->waiting = 0;
+	}
+}
+
 static void end_app(struct statsd_apps *apps, size_t index, enum process_end how, uint64_t now_ns)
 {
 	struct statsd_app *app = apps->app[index];
+	statsd_apps_flush(apps);
 	if (apps->last == app) {
 		apps->last = NULL;
 	}
 	apps_detach(apps->core->apps, app->process, how, now_ns);
 	free(app);
 	apps->app[index] = apps->app[--apps->count];
+	apps->hash[index] = apps->hash[apps->count];
 }
 
 /* An apps_displace_observer. */
@@ -93,6 +103,7 @@ void statsd_apps_finish(struct statsd_apps *apps, enum process_end how, uint64_t
 
 void statsd_apps_drained(struct statsd_apps *apps)
 {
+	statsd_apps_flush(apps);
 	for (size_t i = 0; i < apps->count; i++) {
 		if (apps->app[i]->updated) {
 			apps->app[i]->updated = false;
@@ -161,13 +172,12 @@ static bool evict_silent(struct statsd_apps *apps, uid_t uid, bool of_all, uint6
 
 static bool may_add(struct statsd_apps *apps, const struct statsd_sender *sender, uint64_t now_ns)
 {
-	size_t own = 0;
-	for (size_t i = 0; i < apps->count; i++) {
-		own += apps->app[i]->uid == sender->uid;
-	}
-	bool fits = accounts_fits(STATSD_APPS_MAX, own, apps->count, 1, sender->trusted);
+	size_t own = apps_running(apps->core->apps, &sender->uid);
+	size_t all = apps_running(apps->core->apps, NULL);
 	/* a user over the share loses an app of its own; one that has none yet displaces any */
-	return fits || evict_silent(apps, sender->uid, sender->trusted || own == 0, now_ns);
+	return (apps->count < APPS_MAX &&
+		       accounts_fits(APPS_OWN_MAX, own, all, 1, sender->trusted)) ||
+	       evict_silent(apps, sender->uid, sender->trusted || own == 0, now_ns);
 }
 
 /* The default name belongs to no user: the app of a second one gets a suffix. */
@@ -207,7 +217,9 @@ static struct statsd_app *add_app(struct statsd_apps *apps, const char *name,
 	}
 	snprintf(app->name, sizeof(app->name), "%s", name);
 	app->uid = sender->uid;
+	apps->hash[apps->count] = hash_text(app->name);
 	apps->app[apps->count++] = app;
+	apps->made++;
 	rejected_attaches_forget(&apps->core->counters->rejected_attaches, name, sender->uid);
 	return app;
 }
@@ -224,13 +236,13 @@ static struct statsd_app *app_of(struct statsd_apps *apps, const struct statsd_s
 	}
 	char name[PROTO_NAME_SIZE];
 	proto_name_clean(tag, length, name);
-	struct statsd_app *app = NULL;
-	for (size_t i = 0; !app && i < apps->count; i++) {
-		if (apps->app[i]->uid == sender->uid && strcmp(apps->app[i]->name, name) == 0) {
-			app = apps->app[i];
-		}
+	uint32_t hash = hash_text(name), i = 0;
+	while (i < apps->count && (apps->hash[i] != hash || apps->app[i]->uid != sender->uid ||
+					  strcmp(apps->app[i]->name, name) != 0)) {
+		i++;
 	}
-	app = app ? app : add_app(apps, name, sender, now_ns);
+	struct statsd_app *app =
+		i < apps->count ? apps->app[i] : add_app(apps, name, sender, now_ns);
 	if (app && length <= sizeof(apps->last_tag)) {
 		apps->last = app;
 		apps->last_uid = sender->uid;
@@ -238,25 +250,6 @@ static struct statsd_app *app_of(struct statsd_apps *apps, const struct statsd_s
 		memcpy(apps->last_tag, tag, length);
 	}
 	return app;
-}
-
-/* Eight bytes at a time; the multiplier is 2^64 / golden ratio, made odd. */
-static uint64_t hash_of(struct statsd_text text)
-{
-	uint64_t hash = text.length, word;
-	const char *at = text.at;
-	size_t left = text.length;
-	for (; left >= 8; left -= 8, at += 8) {
-		memcpy(&word, at, 8);
-		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 29;
-	}
-	for (word = 0; left > 0; left--) {
-		word = word << 8 | (unsigned char)*at++;
-	}
-	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-	hash ^= hash >> 29;
-	return hash;
 }
 
 static void copy_text(char *ret, size_t size, struct statsd_text text)
@@ -267,9 +260,10 @@ static void copy_text(char *ret, size_t size, struct statsd_text text)
 	}
 }
 
-static int add_name(struct statsd_names *names, size_t slot, uint64_t hash, struct apps *apps,
-	struct app_process *process, const struct statsd_line *line)
+static int add_name(struct statsd_apps *apps, struct statsd_app *app, size_t slot,
+	const struct statsd_line *line)
 {
+	struct statsd_names *names = &app->names;
 	struct proto_declaration declaration = {0};
 	if (names->count == STATSD_NAMES_MAX) {
 		return -ENOSPC;
@@ -279,28 +273,29 @@ static int add_name(struct statsd_names *names, size_t slot, uint64_t hash, stru
 	copy_text(declaration.category, sizeof(declaration.category), line->category);
 	size_t index = names->count++;
 	names->name[index] =
-		(struct statsd_name){.hash = hash, .length = (uint8_t)line->name.length};
+		(struct statsd_name){.hash = line->name_hash, .length = (uint8_t)line->name.length};
 	names->slot[slot] = (uint8_t)(index + 1);
-	apps_declare(apps, process, (uint32_t)index, &declaration);
+	apps_declare(apps->core->apps, app->process, (uint32_t)index, &declaration);
+	apps->made++;
 	return (int)index;
 }
 
 /* Index of the line's name, declared at its first use; -ENOSPC when the app has too many. A name is
  * found by a hash of all of it, of which the declaration keeps only the first 48 bytes; equal
  * hashes are the sender's own loss. */
-static int find_name(struct statsd_names *names, struct apps *apps, struct app_process *process,
-	const struct statsd_line *line)
+static int find_name(
+	struct statsd_apps *apps, struct statsd_app *app, const struct statsd_line *line)
 {
-	uint64_t hash = hash_of(line->name);
-	size_t slot = hash % NAME_SLOTS;
+	const struct statsd_names *names = &app->names;
+	size_t slot = line->name_hash % NAME_SLOTS;
 	for (; names->slot[slot]; slot = (slot + 1) % NAME_SLOTS) {
 		size_t index = names->slot[slot] - 1u;
-		if (names->name[index].hash == hash &&
+		if (names->name[index].hash == line->name_hash &&
 			names->name[index].length == line->name.length) {
 			return (int)index;
 		}
 	}
-	return add_name(names, slot, hash, apps, process, line);
+	return add_name(apps, app, slot, line);
 }
 
 /* Fills a record with the line's current value. False: no record can represent it. */
@@ -308,6 +303,7 @@ static bool make_record(const struct statsd_line *line, struct statsd_name *name
 	struct proto_record *record)
 {
 	double number = line->value;
+	record->flags = 0;
 	record->frame = line->frame; /* STATSD_NO_FRAME is PROTO_NO_FRAME */
 	record->cpu_us = PROTO_CPU_NOT_MEASURED;
 	record->start_ns = now_ns;
@@ -341,7 +337,6 @@ static bool make_record(const struct statsd_line *line, struct statsd_name *name
 }
 
 _Static_assert(STATSD_NO_FRAME == PROTO_NO_FRAME, "frames");
-_Static_assert((int)STATSD_NAMES_MAX == (int)PROTO_DECLARATIONS, "names");
 
 size_t statsd_apps_append(struct statsd_apps *apps, const struct statsd_sender *sender,
 	struct statsd_line *line, uint64_t now_ns)
@@ -356,23 +351,32 @@ size_t statsd_apps_append(struct statsd_apps *apps, const struct statsd_sender *
 	app->last_ns = now_ns;
 	app->updated = true;
 	struct app_accounting *accounting = &app->process->accounting;
-	int index = find_name(&app->names, apps->core->apps, app->process, line);
+	int index = find_name(apps, app, line);
 	if (index < 0) {
 		counters->statsd_refused++;
 		accounting->sent++;
 		accounting->dropped++;
 		return 0;
 	}
+	if (apps->filled != app->process || apps->waiting_ns != now_ns) {
+		statsd_apps_flush(apps);
+		apps->filled = app->process;
+		apps->waiting_ns = now_ns;
+	}
 	do {
-		struct proto_record record = {.stage = (uint16_t)index};
+		if (apps->waiting == STATSD_RECORDS) {
+			statsd_apps_flush(apps);
+		}
+		struct proto_record *record = &apps->record[apps->waiting];
+		record->stage = (uint16_t)index;
 		values++;
 		accounting->sent++;
 		accounting->received++;
-		if (make_record(line, &app->names.name[index], now_ns, &record)) {
-			apps_record(apps->core->apps, app->process, 0, &record, now_ns);
+		if (make_record(line, &app->names.name[index], now_ns, record)) {
+			apps->waiting++;
 		} else {
 			accounting->invalid++;
 		}
-	} while (statsd_next_value(line));
+	} while (line->values.length > 0 && statsd_next_value(line));
 	return values;
 }

@@ -10,10 +10,10 @@
 #include "proto/statsd/statsd.h"
 
 enum {
-	STATSD_APPS_MAX = 16,
-	STATSD_NAMES_MAX = 128, /* of one app: as many as a process may declare */
-	STATSD_SILENCE_S = 60,	/* then the app has ended */
+	STATSD_NAMES_MAX = PROTO_DECLARATIONS, /* of one app */
+	STATSD_SILENCE_S = 60,		       /* then the app has ended */
 	STATSD_REFUSED_MAX = 16,
+	STATSD_RECORDS = 64, /* that reach core at once */
 };
 
 struct statsd_sender {
@@ -34,12 +34,19 @@ struct statsd_claim {
 struct statsd_apps {
 	struct core *core;
 	size_t count;
-	struct statsd_app *app[STATSD_APPS_MAX];
+	struct statsd_app *app[APPS_MAX];
+	uint32_t hash[APPS_MAX]; /* of their names */
+	uint64_t made;		 /* apps and names, ever: what costs more than a line */
 	/* The app of the previous line: most lines have the same. */
 	struct statsd_app *last;
 	char last_tag[PROTO_NAME_SIZE];
 	size_t last_length;
 	uid_t last_uid;
+	/* Records of one app that wait for statsd_apps_flush(). */
+	struct app_process *filled;
+	size_t waiting;
+	uint64_t waiting_ns; /* when they were received */
+	struct proto_record record[STATSD_RECORDS];
 	struct statsd_claim refused[STATSD_REFUSED_MAX];
 	size_t refused_next;
 };
@@ -47,10 +54,13 @@ struct statsd_apps {
 /* -ENOSPC: too many observers. The structure must not move until statsd_apps_finish. */
 int statsd_apps_init(struct statsd_apps *apps, struct core *core);
 
-/* Appends all values of a line as records of its app; their number. Lines over a limit are counted.
- */
+/* Appends all values of a line as records of its app, which core sees at the next flush; their
+ * number. Lines over a limit are counted. */
 size_t statsd_apps_append(struct statsd_apps *apps, const struct statsd_sender *sender,
 	struct statsd_line *line, uint64_t now_ns);
+
+/* Hands over what waits. Call before control goes back to the loop. */
+void statsd_apps_flush(struct statsd_apps *apps);
 
 /* Call when all lines that had come in are processed: for core/apps the end of a drain. */
 void statsd_apps_drained(struct statsd_apps *apps);

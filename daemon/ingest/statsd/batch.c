@@ -17,7 +17,8 @@
 enum {
 	BYTES_SHIFT = 6, /* 64 bytes are as much work as a line */
 	REFUSED_WORK = 8,
-	NOBODY = 65534, /* the user of datagrams over UDP */
+	MAKE_WORK = 256, /* a new app, a new name */
+	NOBODY = 65534,	 /* the user of datagrams over UDP */
 };
 
 static bool is_trusted(uid_t uid)
@@ -123,6 +124,7 @@ static bool process_line(struct statsd_batch *batch, struct statsd_item *item, s
 {
 	struct counters *counters = batch->core->counters;
 	const char *begin = item->reader.at;
+	const uint64_t made = batch->apps->made;
 	struct statsd_line line;
 	size_t values;
 	enum statsd_result result = statsd_next(&item->reader, &line);
@@ -140,6 +142,7 @@ static bool process_line(struct statsd_batch *batch, struct statsd_item *item, s
 	case STATSD_LINE:
 		values = statsd_apps_append(batch->apps, &item->sender, &line, batch->now_ns);
 		*work += values > 0 ? values : REFUSED_WORK;
+		*work += (size_t)(batch->apps->made - made) * MAKE_WORK;
 		break;
 	}
 	return true;
@@ -155,6 +158,7 @@ bool statsd_batch_process(struct statsd_batch *batch, size_t *budget)
 			break;
 		}
 	}
+	statsd_apps_flush(batch->apps);
 	return batch->at == batch->count;
 }
 

@@ -33,5 +33,6 @@ void statsd_batch_finish(struct statsd_batch *batch);
 size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost);
 
 /* Processes the lines and subtracts the work from *budget: a line, a further value of it and 64
- * bytes are 1 each, a refused line 8 more. False: the budget ended first. */
+ * bytes are 1 each, a refused line 8 more, a new name or app 256 more. False: the budget ended
+ * first. */
 bool statsd_batch_process(struct statsd_batch *batch, size_t *budget);

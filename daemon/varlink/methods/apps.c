@@ -82,12 +82,7 @@ void row_app(
 	run_fields(out, api->core, app, now_ns);
 	json_unsigned(out, "stages", app->stages);
 	if (app->frames) {
-		double *scratch = api_scratch(api, 2 * app->frames->window);
-		struct frames_stats stats;
-		if (scratch) {
-			frames_stats(app->frames, scratch, &stats);
-			row_rate(out, app, &app->frames->pulse, stats.fps, now_ns);
-		}
+		row_rate(out, app, &app->frames->pulse, frames_fps(app->frames), now_ns);
 	}
 	if (app_last_event_ns(app) > 0) {
 		json_number(out, "age_ms", row_age_ms(now_ns, app_last_event_ns(app)));

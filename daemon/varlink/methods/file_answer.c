@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 #include "proto/name.h"
 #include "proto/utf8.h"
 

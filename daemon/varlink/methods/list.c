@@ -90,6 +90,9 @@ static bool full(const struct list_stream *list, const struct json *out)
 static enum api_result list_run(struct list_stream *list, struct json *out)
 {
 	uint64_t started_ns = sysops()->now_ns();
+	struct list_turn turn;
+	turn.related = SIZE_MAX;
+	list->cursor.turn = &turn;
 	if (list->held) {
 		json_rollback(out, 0);
 		memcpy(out->buffer, list->held, list->held_length);
@@ -146,6 +149,9 @@ enum api_result list_start(
 	struct api_call *call, const struct list_ops *ops, const struct list_cursor *cursor)
 {
 	struct list_stream list = {.ops = ops, .cursor = *cursor, .single = !call->more};
+	if (list.single && ops->least && ops->least(cursor) > PROTO_FRAME_MAX) {
+		return reply_too_large(call->out);
+	}
 	enum api_result result = list_run(&list, call->out);
 	if (result == API_LAST) {
 		return API_LAST;

@@ -11,12 +11,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/core/runs/relations.h"
 #include "daemon/varlink/methods/runs.h"
 #include "daemon/varlink/server/api.h"
 #include "proto/name.h"
 
 struct app;
 struct core;
+
+/* What the items of one turn share: nothing changes within it. */
+struct list_turn {
+	size_t related; /* the app that the relations are of, by its index; SIZE_MAX = none yet */
+	struct app_relations relations;
+};
 
 /* Where a list stands; plain data, so that an item that did not fit is undone by a copy. */
 struct list_cursor {
@@ -31,6 +38,7 @@ struct list_cursor {
 	double number[2];		/* likewise */
 	struct run_choice run;		/* of lists of apps */
 	struct window_query query;	/* of their statistics */
+	struct list_turn *turn;		/* the present one */
 	char pattern[PROTO_QUERY_SIZE]; /* "" = none */
 };
 
@@ -39,6 +47,9 @@ struct list_ops {
 	/* Writes at most one item and moves on; false at the end. */
 	bool (*item)(struct list_cursor *cursor, struct json *out);
 	bool heavy; /* an item may take most of a slice */
+	/* Bytes that the items take at least: a single reply that cannot hold them is refused
+	 * before any is written. May be NULL. */
+	size_t (*least)(const struct list_cursor *cursor);
 	/* Writes the reply's other fields; last: the list is complete. May be NULL. */
 	void (*tail)(const struct list_cursor *cursor, struct json *out, bool last);
 };

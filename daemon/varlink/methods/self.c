@@ -182,7 +182,7 @@ enum api_result method_get_self(struct api_call *call)
 	history_fields(out, core, call->now_ns);
 	write_persist(out, core);
 	json_unsigned(out, "metrics", metrics_count(core->metrics));
-	json_unsigned(out, "metrics_max", METRICS_MAX);
+	json_unsigned(out, "metrics_max", METRICS_OWN_MAX);
 	json_unsigned(out, "metrics_refused", metrics_refused(core->metrics));
 	record_fields(out, core, call->now_ns);
 	json_unsigned(out, "stages", apps_counts(core->apps)->stages);

@@ -66,7 +66,7 @@ static struct api_connection *next_ready(const struct api *api)
 
 static bool has_time(struct api *api)
 {
-	iteration_update(&api->used, api->core->counters->wakeups, uv_now(api->loop));
+	iteration_update(&api->used, api->core->counters->iterations, uv_now(api->loop));
 	return api->used.used < TURN_NS;
 }
 

@@ -2,7 +2,6 @@
 /* One collector over a made-up tree, without a scheduler: what the tests of collect/ stand on. */
 #pragma once
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 /* One collector over a tree. */
 struct bench {

@@ -3,12 +3,12 @@
  * needs a file dev/vcio or dev/vcio_gencmd to open. */
 #pragma once
 
-#include <check.h>
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "daemon/collect/board/pi_firmware.h"
+#include "tests/unit/unit.h"
 
 static struct {
 	uint32_t word;

@@ -2,7 +2,6 @@
 /* Tables of gauges: growth, ranges and reasons. */
 #include "daemon/collect/lib/gauge.h"
 
-#include <check.h>
 #include <errno.h>
 
 #include "daemon/collect/sched/collector.h"

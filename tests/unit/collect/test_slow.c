@@ -69,7 +69,7 @@ static int slow_fetch(const struct collector_context *ctx, void *state)
 	struct slow *s = *(struct slow **)state;
 	ck_assert_ptr_null(ctx->core);
 	__atomic_add_fetch(&s->fetches, 1, __ATOMIC_SEQ_CST);
-	if (s->hangs && read(s->pipe[0], s->memory, 1) != 1) {
+	if (__atomic_load_n(&s->hangs, __ATOMIC_SEQ_CST) && read(s->pipe[0], s->memory, 1) != 1) {
 		return -EIO;
 	}
 	s->memory[1]++;
@@ -278,6 +278,36 @@ START_TEST(a_hanging_source_is_an_error_and_delays_nobody)
 	ck_assert_int_eq(__atomic_load_n(&slow[0].fetches, __ATOMIC_SEQ_CST), 1);
 	ck_assert_uint_eq(source("slow0")->errors, 1);
 	ck_assert_uint_eq(source("slow0")->duration_us, 99000000);
+}
+END_TEST
+
+/* One thread reads them all, ahead of the tick; what is behind the file that hangs is read by
+ * others.
+ */
+START_TEST(what_hangs_in_a_tick_of_the_loop_delays_nobody)
+{
+	sysops_replace(NULL);
+	options.interval_ns = SECOND / 10;
+	options.collectors = all;
+	start();
+	const int before = ticks;
+	for (int i = 0; i < SLOW; i++) {
+		ck_assert_int_eq(slow[i].samples, 1);
+	}
+	while (slow[4].samples < 3) {
+		ck_assert_int_ne(uv_run(&loop, UV_RUN_ONCE), 0);
+	}
+	__atomic_store_n(&slow[1].hangs, true, __ATOMIC_SEQ_CST);
+	const int first = slow[1].samples, last = slow[4].samples;
+	while (slow[4].samples < last + 5 || ticks < before + 5 ||
+		source("slow1")->state != SOURCE_ERROR) {
+		ck_assert_int_ne(uv_run(&loop, UV_RUN_ONCE), 0);
+	}
+	ck_assert_int_le(slow[1].samples, first + 1);
+	for (int i = 0; i < SLOW; i++) {
+		ck_assert_int_eq(
+			source(slow_ops[i].name)->state, i == 1 ? SOURCE_ERROR : SOURCE_OK);
+	}
 }
 END_TEST
 

@@ -2,7 +2,6 @@
 /* A folder with a configuration in it, and what was read from there. */
 #pragma once
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/config/config.h"
+#include "tests/unit/unit.h"
 
 static struct config config;
 static struct config_errors errors;

@@ -9,7 +9,7 @@ START_TEST(empty_file_is_the_defaults)
 {
 	ck_assert_int_eq(load(""), 0);
 	ck_assert_uint_eq(config.interval_ns, 1000000000u);
-	ck_assert_uint_eq(config.history_bytes, 16u << 20);
+	ck_assert_uint_eq(config.history_bytes, 0); /* auto */
 	ck_assert_uint_eq(config.stage_window, 1024);
 	ck_assert_uint_eq(config.frame_window, 300);
 	ck_assert(!config.mqtt.enabled);
@@ -205,6 +205,8 @@ static const struct {
 	{"[sampling]\ncalm_factor = 0\n", "calm_factor is not from 0.01 to 1"},
 	{"[history]\nmemory = 16Q\n", "expected a size"},
 	{"[history]\nmemory = 1K\n", "out of range; expected 256K"},
+	{"[history]\nmemory = 0\n", "out of range; expected 256K"},
+	{"[stages]\nmemory = auto\n", "expected a size"},
 	{"[statistics]\nstage_window = 1.5\n", "expected a whole number"},
 	{"[statistics]\nstage_window = 99999999999999999999\n", "expected a whole number"},
 	{"[source nonsense]\nenabled = yes\n", "unknown source; expected one of"},

@@ -2,7 +2,6 @@
 /* The sockets of the run directory: who may use them, what is replaced and what is left alone. */
 #include "daemon/host/socket.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +32,7 @@
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 #include "tests/unit/ingest/ring_writer.h"
+#include "tests/unit/unit.h"
 
 enum { SIZE = 64 * 1024 };
 
@@ -123,6 +123,14 @@ static inline int make_mapping(struct writer *writer)
 	writer_init(writer, map, SIZE);
 	writer_declare(writer, "infer", 0);
 	return fd;
+}
+
+/* What make_mapping() and say_hello() made. */
+static inline void drop_process(struct writer *writer, int fd, int memfd)
+{
+	munmap(writer->header, SIZE);
+	close(fd);
+	close(memfd);
 }
 
 static inline struct proto_hello good_hello(const char *app)

@@ -35,8 +35,8 @@ static inline void writer_init(struct writer *w, void *map, uint32_t size)
 		w->chunk[i] = PROTO_NO_CHUNK;
 	}
 	for (uint32_t i = 0; i < w->g.chunks; i++) {
-		proto_map_base(map, &w->g)[i] = PROTO_NO_BASE;
-		proto_map_next(map, &w->g)[i] = PROTO_NO_CHUNK;
+		proto_map_chunks(map, &w->g)[i].base = PROTO_NO_BASE;
+		proto_map_chunks(map, &w->g)[i].next = PROTO_NO_CHUNK;
 	}
 }
 
@@ -51,7 +51,7 @@ static inline void writer_declare(struct writer *w, const char *name, uint64_t d
 /* False: no free chunk, counted in dropped. */
 static inline bool writer_put(struct writer *w, uint32_t slot, const struct proto_record *record)
 {
-	uint32_t *owner = proto_map_owner(w->map, &w->g);
+	struct proto_chunk *chunks = proto_map_chunks(w->map, &w->g);
 	struct proto_slot *s = &w->slots[slot];
 	s->state = PROTO_SLOT_OWNED;
 	uint64_t offset = w->head[slot] % w->g.chunk_records;
@@ -59,7 +59,7 @@ static inline bool writer_put(struct writer *w, uint32_t slot, const struct prot
 		uint32_t taken = PROTO_NO_CHUNK;
 		for (uint32_t i = 0; i < w->g.chunks && taken == PROTO_NO_CHUNK; i++) {
 			uint32_t none = 0;
-			if (__atomic_compare_exchange_n(&owner[i], &none, slot + 1, false,
+			if (__atomic_compare_exchange_n(&chunks[i].owner, &none, slot + 1, false,
 				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 				taken = i;
 			}
@@ -68,16 +68,14 @@ static inline bool writer_put(struct writer *w, uint32_t slot, const struct prot
 			__atomic_store_n(&s->dropped, s->dropped + 1, __ATOMIC_RELAXED);
 			return false;
 		}
-		proto_map_next(w->map, &w->g)[taken] = PROTO_NO_CHUNK;
-		__atomic_store_n(
-			&proto_map_base(w->map, &w->g)[taken], w->head[slot], __ATOMIC_RELEASE);
-		uint32_t *link = w->chunk[slot] == PROTO_NO_CHUNK
-					 ? &s->first_chunk
-					 : &proto_map_next(w->map, &w->g)[w->chunk[slot]];
+		chunks[taken].next = PROTO_NO_CHUNK;
+		__atomic_store_n(&chunks[taken].base, w->head[slot], __ATOMIC_RELEASE);
+		uint32_t *link = w->chunk[slot] == PROTO_NO_CHUNK ? &s->first_chunk
+								  : &chunks[w->chunk[slot]].next;
 		__atomic_store_n(link, taken, __ATOMIC_RELEASE);
 		w->chunk[slot] = taken;
 	}
-	proto_map_chunk(w->map, &w->g, w->chunk[slot])[offset] = *record;
+	proto_map_records(w->map, &w->g, w->chunk[slot])[offset] = *record;
 	__atomic_store_n(&s->head, ++w->head[slot], __ATOMIC_RELEASE);
 	return true;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An instrumented process from its hello to its end, with real sockets, real processes and a real
  * loop; and who the daemon takes it for. */
+#include <math.h>
+
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/peer.h"
 #include "tests/unit/ingest/ingest_fixture.h"
@@ -283,6 +285,106 @@ START_TEST(a_stopped_process_is_seen_to_hang)
 	close(ready[0]);
 	close(ready[1]);
 	close(memfd);
+}
+END_TEST
+
+enum { CROWD = 12 };
+
+START_TEST(processes_that_start_at_once_attach_over_several_iterations)
+{
+	struct writer w[CROWD];
+	int memfd[CROWD], fd[CROWD];
+	uint64_t attached = 0, iterations = 0;
+	for (int i = 0; i < CROWD; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "cam%d", i);
+		memfd[i] = make_mapping(&w[i]);
+		put(&w[i], 1);
+		fd[i] = say_hello(name, memfd[i]);
+	}
+	while (counters.attaches < CROWD) {
+		attached = counters.attaches;
+		counters.iterations++;
+		uv_run(&loop, UV_RUN_NOWAIT);
+		iterations += counters.attaches > attached;
+		ck_assert_uint_le(counters.attaches - attached, 4);
+	}
+	ck_assert_uint_eq(iterations, CROWD / 4);
+	ck_assert_uint_eq(counters.attaches_refused, 0);
+	run_until(&counters.events_received, CROWD);
+	for (int i = 0; i < CROWD; i++) {
+		drop_process(&w[i], fd[i], memfd[i]);
+	}
+}
+END_TEST
+
+static uint64_t stopped_ns;
+
+static uint64_t stopped_now(void)
+{
+	return stopped_ns;
+}
+
+/* The clock is that far ahead and stands still: a sample has all of its time in one iteration. */
+static void stop_clock(uint64_t ahead_ns)
+{
+	static struct sysops stopped;
+	stopped = *sysops();
+	stopped_ns = stopped.now_ns() + ahead_ns;
+	stopped.now_ns = stopped_now;
+	sysops_replace(&stopped);
+}
+
+static uint64_t slow_now(void)
+{
+	return stopped_ns += 1000000;
+}
+
+/* Each look at the clock takes a millisecond. */
+START_TEST(a_long_sample_goes_on_in_the_next_iterations)
+{
+	const uint64_t second_ns = 1000000000;
+	struct writer w;
+	int memfd = make_mapping(&w);
+	int fd = say_hello("cam", memfd);
+	run_until(&counters.attaches, 1);
+	put(&w, 1);
+	stop_clock(2 * second_ns);
+	struct sysops slow = *sysops();
+	slow.now_ns = slow_now;
+	sysops_replace(&slow);
+	unsigned iterations = 0;
+	const struct metric *rate = NULL;
+	while (!rate || isnan(rate->value)) {
+		counters.iterations++;
+		uv_run(&loop, UV_RUN_ONCE);
+		rate = metrics_find(core.metrics, "stage/cam/infer/max_ms");
+		iterations++;
+	}
+	sysops_replace(NULL);
+	ck_assert_uint_ge(iterations, 3);
+	ck_assert_uint_ge(counters.events_received, 1);
+	drop_process(&w, fd, memfd);
+}
+END_TEST
+
+/* The timer of the sample alone would fire 50 ms later. */
+START_TEST(a_sample_shares_the_wake_up_of_others)
+{
+	const uint64_t second_ns = 1000000000;
+	struct writer w;
+	int memfd = make_mapping(&w);
+	int fd = say_hello("cam", memfd);
+	run_until(&counters.attaches, 1);
+	stop_clock(2 * second_ns);
+	for (int i = 0; i < 3; i++) {
+		uv_run(&loop, UV_RUN_NOWAIT);
+	}
+	sysops_replace(NULL);
+	const struct metric *processes_metric = metrics_find(core.metrics, "app/cam/processes");
+	ck_assert_ptr_nonnull(processes_metric);
+	ck_assert_double_eq(processes_metric->value, 1);
+	drop_process(&w, fd, memfd);
 }
 END_TEST
 

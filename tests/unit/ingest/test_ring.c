@@ -28,17 +28,21 @@ static void see_declaration(void *ctx, uint32_t index, const struct proto_declar
 	memcpy(seen->name, copy->name, sizeof(seen->name));
 }
 
-static bool see_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static size_t see_records(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
 {
 	struct seen *seen = ctx;
-	seen->ordered = seen->ordered && copy->value == seen->last[slot] + 1;
-	seen->last[slot] = copy->value;
-	seen->records++;
-	return true;
+	ck_assert_uint_gt(n, 0);
+	ck_assert_uint_le(n, RING_BATCH);
+	for (size_t i = 0; i < n; i++) {
+		seen->ordered = seen->ordered && copies[i].value == seen->last[slot] + 1;
+		seen->last[slot] = copies[i].value;
+	}
+	seen->records += n;
+	return n;
 }
 
 static struct seen seen;
-static const struct ring_sink sink = {see_declaration, see_record, &seen};
+static const struct ring_sink sink = {see_declaration, see_records, &seen};
 static void *map;
 static struct writer writer;
 static struct ring *ring;
@@ -139,9 +143,11 @@ END_TEST
 
 static unsigned wanted;
 
-static bool take_some(void *ctx, uint32_t slot, const struct proto_record *copy)
+static size_t take_some(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
 {
-	return wanted > 0 && wanted-- > 0 && see_record(ctx, slot, copy);
+	size_t taken = n < wanted ? n : wanted;
+	wanted -= (unsigned)taken;
+	return taken > 0 ? see_records(ctx, slot, copies, taken) : 0;
 }
 
 START_TEST(what_the_sink_refuses_comes_again)
@@ -226,25 +232,25 @@ START_TEST(a_new_reader_frees_what_the_old_one_left)
 	put(0, writer.g.chunk_records + 1);
 	uint32_t old = writer.slots[0].first_chunk;
 	drain(RING_BUDGET);
-	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
-	proto_map_base(map, &writer.g)[old] = 0;
-	proto_map_owner(map, &writer.g)[old] = 1;
+	ck_assert_uint_eq(proto_map_chunks(map, &writer.g)[old].owner, 0);
+	proto_map_chunks(map, &writer.g)[old].base = 0;
+	proto_map_chunks(map, &writer.g)[old].owner = 1;
 	attach();
-	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
-	ck_assert_uint_eq(proto_map_base(map, &writer.g)[old], PROTO_NO_BASE);
+	ck_assert_uint_eq(proto_map_chunks(map, &writer.g)[old].owner, 0);
+	ck_assert_uint_eq(proto_map_chunks(map, &writer.g)[old].base, PROTO_NO_BASE);
 	/* killed after the first step of the hand-back, and after the second */
-	proto_map_base(map, &writer.g)[old] = 0;
-	proto_map_owner(map, &writer.g)[old] = PROTO_CHUNK_FREEING;
+	proto_map_chunks(map, &writer.g)[old].base = 0;
+	proto_map_chunks(map, &writer.g)[old].owner = PROTO_CHUNK_FREEING;
 	attach();
-	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
-	ck_assert_uint_eq(proto_map_base(map, &writer.g)[old], PROTO_NO_BASE);
-	proto_map_owner(map, &writer.g)[old] = PROTO_CHUNK_FREEING;
+	ck_assert_uint_eq(proto_map_chunks(map, &writer.g)[old].owner, 0);
+	ck_assert_uint_eq(proto_map_chunks(map, &writer.g)[old].base, PROTO_NO_BASE);
+	proto_map_chunks(map, &writer.g)[old].owner = PROTO_CHUNK_FREEING;
 	attach();
-	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 0);
+	ck_assert_uint_eq(proto_map_chunks(map, &writer.g)[old].owner, 0);
 	/* just taken: base not yet set */
-	proto_map_owner(map, &writer.g)[old] = 2;
+	proto_map_chunks(map, &writer.g)[old].owner = 2;
 	attach();
-	ck_assert_uint_eq(proto_map_owner(map, &writer.g)[old], 2);
+	ck_assert_uint_eq(proto_map_chunks(map, &writer.g)[old].owner, 2);
 }
 END_TEST
 
@@ -255,7 +261,7 @@ START_TEST(killed_between_the_two_words_of_a_checkpoint_loses_nothing)
 	put(0, n);
 	drain(RING_BUDGET);
 	put(0, 5);
-	uint32_t second = proto_map_next(map, &writer.g)[writer.slots[0].tail_chunk];
+	uint32_t second = proto_map_chunks(map, &writer.g)[writer.slots[0].tail_chunk].next;
 	writer.slots[0].tail_chunk = second; /* stored, but the old chunk not handed back */
 	attach();
 	drain(RING_BUDGET);
@@ -288,7 +294,7 @@ START_TEST(an_unbelievable_checkpoint_starts_at_head)
 	check_identity(100);
 	/* the chunk of tail is owned by somebody else: what is left is skipped and counted */
 	put(0, 10);
-	memset(proto_map_owner(map, &writer.g), 0xff, 4 * writer.g.chunks);
+	memset(proto_map_chunks(map, &writer.g), 0xff, 16 * writer.g.chunks);
 	attach();
 	struct ring_counts c;
 	ring_counts(ring, &c);
@@ -352,7 +358,7 @@ START_TEST(forged_links_never_lead_astray)
 	put(1, 2 * n);
 	/* loops, strangers and nonsense in the links: the tables still know the chunks */
 	for (uint32_t i = 0; i < writer.g.chunks; i++) {
-		proto_map_next(map, &writer.g)[i] = i % 3 ? i : UINT32_MAX - i;
+		proto_map_chunks(map, &writer.g)[i].next = i % 3 ? i : UINT32_MAX - i;
 	}
 	writer.slots[0].first_chunk = writer.slots[1].first_chunk;
 	drain(RING_BUDGET);
@@ -360,7 +366,7 @@ START_TEST(forged_links_never_lead_astray)
 	ck_assert_uint_eq(seen.records, 4 * n);
 	/* the chunk itself is given away: nothing can be read */
 	put(0, n);
-	proto_map_owner(map, &writer.g)[writer.chunk[0]] = 7;
+	proto_map_chunks(map, &writer.g)[writer.chunk[0]].owner = 7;
 	drain(RING_BUDGET);
 	struct ring_counts c;
 	ring_counts(ring, &c);
@@ -439,9 +445,9 @@ static struct proto_record *record_at(uint32_t slot, uint64_t position)
 {
 	uint64_t offset = position % writer.g.chunk_records;
 	for (uint32_t i = 0; i < writer.g.chunks; i++) {
-		if (proto_map_owner(map, &writer.g)[i] == slot + 1 &&
-			proto_map_base(map, &writer.g)[i] == position - offset) {
-			return &proto_map_chunk(map, &writer.g, i)[offset];
+		if (proto_map_chunks(map, &writer.g)[i].owner == slot + 1 &&
+			proto_map_chunks(map, &writer.g)[i].base == position - offset) {
+			return &proto_map_records(map, &writer.g, i)[offset];
 		}
 	}
 	ck_abort_msg("position %u is in no chunk", (unsigned)position);
@@ -452,17 +458,19 @@ static struct {
 	uint16_t stage;
 } judged;
 
-static bool judge_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static size_t judge_records(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
 {
 	(void)ctx;
 	(void)slot;
-	judged.records++;
-	judged.none += copy->kind == PROTO_KIND_NONE;
-	judged.stage |= copy->stage;
-	return true;
+	for (size_t i = 0; i < n; i++) {
+		judged.none += copies[i].kind == PROTO_KIND_NONE;
+		judged.stage |= copies[i].stage;
+	}
+	judged.records += (unsigned)n;
+	return n;
 }
 
-static const struct ring_sink judge = {see_declaration, judge_record, &seen};
+static const struct ring_sink judge = {see_declaration, judge_records, &seen};
 
 static size_t drain_judged(void)
 {
@@ -612,13 +620,13 @@ static void ignore_declaration(void *ctx, uint32_t index, const struct proto_dec
 	ck_assert_uint_lt(strnlen(copy->name, sizeof(copy->name)), sizeof(copy->name));
 }
 
-static bool count_record(void *ctx, uint32_t slot, const struct proto_record *copy)
+static size_t count_records(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
 {
 	uint64_t *count = ctx;
-	(void)copy;
+	(void)copies;
 	ck_assert_uint_lt(slot, 64);
-	(*count)++;
-	return true;
+	*count += n;
+	return n;
 }
 
 START_TEST(random_words_never_hang_or_lead_outside)
@@ -626,7 +634,7 @@ START_TEST(random_words_never_hang_or_lead_outside)
 	struct vandal vandal = {.words = 2000000};
 	pthread_t thread;
 	uint64_t records = 0, reads = 0, attaches = 0;
-	const struct ring_sink wild = {ignore_declaration, count_record, &records};
+	const struct ring_sink wild = {ignore_declaration, count_records, &records};
 	attach();
 	ck_assert_int_eq(pthread_create(&thread, NULL, vandalise, &vandal), 0);
 	do {

@@ -284,19 +284,19 @@ START_TEST(apps_have_a_limit_and_the_silent_one_makes_room)
 		snprintf(text, sizeof(text), "a:1|ms|#app:own%d", i);
 		take(&me, text, T);
 	}
-	ck_assert_uint_eq(apps.count, STATSD_APPS_MAX / 2);
+	ck_assert_uint_eq(apps.count, APPS_OWN_MAX / 2);
 	ck_assert_uint_eq(take(&other, "a:1|ms|#app:theirs", T), 1);
 	/* later one's own oldest goes */
 	ck_assert_uint_eq(take(&me, "a:1|ms|#app:own1", T + SECOND), 1);
 	ck_assert_uint_eq(take(&me, "a:1|ms|#app:late", T + SECOND + 1), 1);
-	ck_assert_uint_eq(apps.count, STATSD_APPS_MAX / 2 + 1);
+	ck_assert_uint_eq(apps.count, APPS_OWN_MAX / 2 + 1);
 	ck_assert_uint_eq(apps_find(core.apps, "own1")->processes, 1);
 	ck_assert_uint_eq(apps_find(core.apps, "theirs")->processes, 1);
 	for (int i = 0; i < 40; i++) {
 		snprintf(text, sizeof(text), "a:1|ms|#app:root%d", i);
 		take(&root, text, T + 3 * SECOND);
 	}
-	ck_assert_uint_le(apps.count, STATSD_APPS_MAX);
+	ck_assert_uint_le(apps.count, COUNT(apps.app));
 }
 END_TEST
 
@@ -309,7 +309,7 @@ START_TEST(a_flood_of_apps_costs_few_attaches)
 		take(&me, text, T + i * 10000);
 	}
 	ck_assert_uint_le(timeline_last_serial(core.timeline) - serial, 128); /* app_told.h */
-	ck_assert_uint_le(apps.count, STATSD_APPS_MAX);
+	ck_assert_uint_le(apps.count, COUNT(apps.app));
 }
 END_TEST
 

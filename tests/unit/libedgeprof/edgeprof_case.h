@@ -2,13 +2,13 @@
 /* What the tests of libedgeprof share: one fake daemon a test (libcheck forks), and its oracle. */
 #pragma once
 
-#include <check.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "client/libedgeprof/edgeprof.h"
 #include "tests/unit/libedgeprof/fake_daemon.h"
+#include "tests/unit/unit.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_SANITIZER 1

@@ -125,23 +125,22 @@ static inline uint64_t fake_drain_slot(
 	struct fake_daemon *d, uint32_t i, uint64_t max, fake_record_fn *fn, void *ctx)
 {
 	struct proto_slot *slot = &proto_map_slots(d->map, &d->g)[i];
+	struct proto_chunk *chunks = proto_map_chunks(d->map, &d->g);
 	uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE), done = 0;
 	while (d->tail[i] < head && done < max) {
 		uint32_t old = d->chunk[i];
 		if (d->tail[i] % d->g.chunk_records == 0) {
-			d->chunk[i] = old == PROTO_NO_CHUNK
-					      ? slot->first_chunk
-					      : __atomic_load_n(&proto_map_next(d->map, &d->g)[old],
-							__ATOMIC_ACQUIRE);
+			d->chunk[i] = old == PROTO_NO_CHUNK ? slot->first_chunk
+							    : __atomic_load_n(&chunks[old].next,
+								      __ATOMIC_ACQUIRE);
 			__atomic_store_n(&slot->tail_chunk, d->chunk[i], __ATOMIC_RELEASE);
 			if (old != PROTO_NO_CHUNK) {
-				proto_map_base(d->map, &d->g)[old] = PROTO_NO_BASE;
-				__atomic_store_n(
-					&proto_map_owner(d->map, &d->g)[old], 0, __ATOMIC_RELEASE);
+				chunks[old].base = PROTO_NO_BASE;
+				__atomic_store_n(&chunks[old].owner, 0, __ATOMIC_RELEASE);
 			}
 		}
-		uint64_t base = proto_map_base(d->map, &d->g)[d->chunk[i]];
-		const struct proto_record *records = proto_map_chunk(d->map, &d->g, d->chunk[i]);
+		uint64_t base = chunks[d->chunk[i]].base;
+		const struct proto_record *records = proto_map_records(d->map, &d->g, d->chunk[i]);
 		while (d->tail[i] < head && done < max && d->tail[i] < base + d->g.chunk_records) {
 			if (fn) {
 				fn(ctx, i, &records[d->tail[i] - base]);

@@ -142,6 +142,64 @@ START_TEST(every_kind_arrives_as_told)
 }
 END_TEST
 
+static void check_measured(const int *stages, const bool *measured, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct seen s = {0};
+		edgeprof_end(edgeprof_begin(stages[i]));
+		fake_drain(&fake, see, &s);
+		ck_assert_uint_eq(s.records, 1);
+		ck_assert_int_eq(s.last.stage, stages[i]);
+		ck_assert_int_eq(s.last.cpu_us != PROTO_CPU_NOT_MEASURED, measured[i]);
+	}
+}
+
+START_TEST(options_of_one_stage_leave_the_others_alone)
+{
+	int stages[5];
+	attach();
+	for (int i = 0; i < 4; i++) {
+		char name[] = {(char)('a' + i), '\0'};
+		stages[i] = edgeprof_stage(name);
+	}
+	check_measured(stages, (bool[]){false, false, false, false}, 4);
+	edgeprof_stage_options(stages[3], EDGEPROF_CPU_TIME);
+	edgeprof_stage_options(stages[1], EDGEPROF_CPU_TIME);
+	check_measured(stages, (bool[]){false, true, false, true}, 4);
+	stages[4] = edgeprof_stage("new");
+	check_measured(stages, (bool[]){false, true, false, true, false}, 5);
+	edgeprof_stage_options(stages[1], 0);
+	check_measured(stages, (bool[]){false, false, false, true, false}, 5);
+	edgeprof_stage_options(stages[4], EDGEPROF_CPU_TIME);
+	check_measured(stages, (bool[]){false, false, false, true, true}, 5);
+}
+END_TEST
+
+/* Of what the cores exchange a stage touches its record and one line of its slot. */
+START_TEST(a_stage_writes_one_cache_line_of_its_slot)
+{
+	attach();
+	int stage = edgeprof_stage("infer");
+	edgeprof_end(edgeprof_begin(stage)); /* takes the slot and a chunk */
+	const size_t line = 64;
+	const char *slot = (const char *)proto_map_slots(fake.map, &fake.g);
+	ck_assert_uint_eq(((uintptr_t)slot - (uintptr_t)fake.map) % line, 0);
+	struct proto_slot before, after;
+	memcpy(&before, slot, sizeof(before));
+	edgeprof_set_frame(5);
+	edgeprof_token token = edgeprof_begin(stage);
+	memcpy(&after, slot, sizeof(after));
+	ck_assert_int_ne(memcmp(&before, &after, line), 0);
+	ck_assert_int_eq(
+		memcmp((char *)&before + line, (char *)&after + line, sizeof(after) - line), 0);
+	edgeprof_end(token);
+	memcpy(&after, slot, sizeof(after));
+	ck_assert_uint_eq(after.head, 2);
+	ck_assert_int_eq(
+		memcmp((char *)&before + line, (char *)&after + line, sizeof(after) - line), 0);
+}
+END_TEST
+
 START_TEST(tokens_nest_truncate_and_forgive)
 {
 	attach();

@@ -76,18 +76,23 @@ static const struct {
 	{"a:1|g|e:it-false|card:low|zzz", "a", STATSD_GAUGE, 1, 1, NO, "", "", ""},
 };
 
+static void assert_line(size_t i)
+{
+	assert_text(line.name, good[i].name);
+	ck_assert_int_eq(line.type, good[i].type);
+	ck_assert(line.value == good[i].value);
+	ck_assert(line.rate == good[i].rate);
+	ck_assert_uint_eq(line.frame, good[i].frame);
+	assert_text(line.app, good[i].app);
+	assert_text(line.unit, good[i].unit);
+	assert_text(line.category, good[i].category);
+	ck_assert(!statsd_next_value(&line));
+}
+
 START_LOOP_TEST(a_good_line_is_read_whole, 0, COUNT(good))
 {
 	ck_assert_int_eq(parse(good[_i].text), STATSD_LINE);
-	assert_text(line.name, good[_i].name);
-	ck_assert_int_eq(line.type, good[_i].type);
-	ck_assert(line.value == good[_i].value);
-	ck_assert(line.rate == good[_i].rate);
-	ck_assert_uint_eq(line.frame, good[_i].frame);
-	assert_text(line.app, good[_i].app);
-	assert_text(line.unit, good[_i].unit);
-	assert_text(line.category, good[_i].category);
-	ck_assert(!statsd_next_value(&line));
+	assert_line((size_t)_i);
 	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
 }
 END_TEST
@@ -161,6 +166,89 @@ START_LOOP_TEST(a_bad_line_costs_its_neighbours_nothing, 0, COUNT(bad))
 	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
 	assert_text(line.name, "b");
 	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
+}
+END_TEST
+
+/* What a line has in common with the one before is not parsed again. */
+START_LOOP_TEST(a_line_says_the_same_after_any_other, 0, COUNT(good))
+{
+	char text[256];
+	for (size_t i = 0; i < COUNT(good); i++) {
+		snprintf(text, sizeof(text), "%s\n%s\n%s", good[_i].text, good[i].text,
+			good[_i].text);
+		ck_assert_int_eq(parse(text), STATSD_LINE);
+		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
+		assert_line(i);
+		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
+		assert_line((size_t)_i);
+		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
+	}
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		snprintf(text, sizeof(text), "%s\n%s\r\nb:2|ms", good[_i].text, bad[i].text);
+		ck_assert_int_eq(parse(text), STATSD_LINE);
+		ck_assert_int_eq(statsd_next(&reader, &line), bad[i].result);
+		ck_assert_str_eq(reader.reason, bad[i].reason);
+		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
+		assert_text(line.name, "b");
+	}
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	enum statsd_result result;
+	double value;
+	uint64_t frame;
+} similar[] = {
+	{"b:-2.5|ms|#app:x,frame:13,unit:gpu", STATSD_LINE, -2.5, 13},
+	{"b:1e2|ms|#app:x,frame:13,unit:gpu", STATSD_LINE, 100, 13},
+	{"b:2|ms|#app:x,frame:1234567890123456789,unit:gpu", STATSD_LINE, 2, 1234567890123456789},
+	{"b:2|ms|#app:x,frame:18446744073709551614,unit:gpu", STATSD_LINE, 2, UINT64_MAX - 1},
+	{"b:2|ms|#app:x,frame:18446744073709551616,unit:gpu", STATSD_LINE, 2, NO},
+	{"b:2|ms|#app:x,frame:,unit:gpu", STATSD_LINE, 2, NO},
+	{"b:2|ms|#app:x,frame:13:4,unit:gpu", STATSD_LINE, 2, NO},
+	{"b:2|ms|#app:x,frame:13,unit:gpu,frame:14", STATSD_LINE, 2, 14},
+	{"b:2|ms|#app:x,frame:13,unit:gpu\r", STATSD_LINE, 2, 13},
+	{"b:2|ms|#app:x,frame:13,unit:gpu|@2", STATSD_BAD, 0, 0},
+	{"_e{1,1}:2|ms|#app:x,frame:13,unit:gpu", STATSD_UNSUPPORTED, 0, 0},
+	{"b\t:2|ms|#app:x,frame:13,unit:gpu", STATSD_BAD, 0, 0},
+	{":2|ms|#app:x,frame:13,unit:gpu", STATSD_BAD, 0, 0},
+	{"b:.|ms|#app:x,frame:13,unit:gpu", STATSD_BAD, 0, 0},
+};
+
+START_LOOP_TEST(a_line_like_the_last_one_differs_in_its_numbers, 0, COUNT(similar))
+{
+	char text[256];
+	snprintf(text, sizeof(text), "a:1|ms|#app:x,frame:12,unit:gpu\n%s", similar[_i].text);
+	ck_assert_int_eq(parse(text), STATSD_LINE);
+	ck_assert_uint_eq(line.frame, 12);
+	ck_assert_int_eq(statsd_next(&reader, &line), similar[_i].result);
+	if (similar[_i].result == STATSD_LINE) {
+		assert_text(line.name, "b");
+		assert_text(line.unit, "gpu");
+		ck_assert(line.value == similar[_i].value);
+		ck_assert_int_eq(line.has_sign, similar[_i].value < 0);
+		ck_assert_uint_eq(line.frame, similar[_i].frame);
+	}
+	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
+}
+END_TEST
+
+START_TEST(names_have_equal_hashes_wherever_they_are)
+{
+	uint64_t hash[20];
+	char text[64];
+	for (int length = 1; length < 20; length++) {
+		snprintf(text, sizeof(text), "%.*s:1|g\n%.*s:1|ms|#app:some", length,
+			"abcdefghijklmnopqrstuvwxyz", length, "abcdefghijklmnopqrstuvwxyz");
+		ck_assert_int_eq(parse(text), STATSD_LINE);
+		hash[length] = line.name_hash;
+		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
+		ck_assert_uint_eq(line.name_hash, hash[length]);
+		for (int i = 1; i < length; i++) {
+			ck_assert_uint_ne(hash[i], hash[length]);
+		}
+	}
 }
 END_TEST
 

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/accounts.h"
 #include "daemon/util/deferred_close.h"
+#include "tests/unit/unit.h"
 
 static struct {
 	alert_observer *observer[ALERT_OBSERVERS];

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <mosquitto.h>
 #include <netinet/in.h>
@@ -21,6 +20,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/unit/unit.h"
 
 static struct {
 	char folder[64], binary[64];

@@ -67,7 +67,7 @@ START_TEST(a_user_may_have_half_of_what_the_others_leave)
 }
 END_TEST
 
-START_TEST(a_trusted_user_leaves_an_eighth_to_the_others)
+START_TEST(a_trusted_user_may_have_all_and_an_eighth_on_top_is_for_others)
 {
 	static const struct {
 		uint64_t max, own, others, want;
@@ -78,17 +78,24 @@ START_TEST(a_trusted_user_leaves_an_eighth_to_the_others)
 		{8, 1, 4, 1, false, true},
 		{8, 2, 4, 1, false, false},
 		{8, 0, 7, 1, false, true}, /* the last one is still free for one user */
-		{8, 0, 8, 1, false, false},
+		{8, 0, 8, 1, false, true}, /* on top */
 		{8, 0, 9, 1, false, false},
-		{64, 55, 0, 1, true, true},
-		{64, 56, 0, 1, true, false}, /* an eighth is kept for others */
-		{64, 56, 8, 1, true, false},
-		{64, 55, 8, 1, true, true},
-		{64, 40, 23, 1, true, true},
-		{64, 40, 24, 1, true, false},
-		{64, 0, 65, 1, true, false},
-		{16 << 20, 14 << 20, 0, 1, true, false},
-		{16 << 20, 13 << 20, 0, 1 << 20, true, true},
+		{64, 31, 0, 1, false, true},
+		{64, 32, 0, 1, false, false}, /* what is on top is for who finds all taken */
+		{64, 0, 64, 4, false, true},
+		{64, 4, 64, 1, false, false},
+		{64, 3, 68, 1, false, false},
+		{64, 1, 68, 1, false, true},
+		{64, 0, 71, 1, false, true},
+		{64, 0, 72, 1, false, false},
+		{64, 63, 0, 1, true, true},
+		{64, 64, 0, 1, true, false},
+		{64, 63, 8, 1, true, true},
+		{64, 40, 31, 1, true, true},
+		{64, 40, 32, 1, true, false},
+		{64, 0, 72, 1, true, false},
+		{16 << 20, 16 << 20, 0, 1, true, false},
+		{16 << 20, 15 << 20, 1 << 20, 1 << 20, true, true},
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		ck_assert_msg(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work off the loop: its result comes once, and what was left behind is released. */
-#include "daemon/util/offload.h"
+#include "daemon/util/offload/offload.h"
 
 #include <errno.h>
 #include <semaphore.h>

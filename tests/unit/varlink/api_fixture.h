@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <check.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +42,7 @@
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/server/server.h"
 #include "proto/varlink.h"
+#include "tests/unit/unit.h"
 
 #define FIXTURE_SECOND 1000000000u
 

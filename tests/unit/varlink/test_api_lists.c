@@ -133,6 +133,40 @@ START_TEST(a_chunk_leaves_room_for_the_empty_tail)
 }
 END_TEST
 
+/* Whether it is refused is estimated before the rows are written: too little is harmless. */
+START_TEST(a_list_is_refused_only_when_it_does_not_fit)
+{
+	struct app_process *process = attach("a", geteuid());
+	struct sysops still = *sysops(); /* so that only the size ends a chunk */
+	int fd = client_open(), refused = 0, fits = 0;
+	still.now_ns = no_time_passes;
+	sysops_replace(&still);
+	for (unsigned i = 0; i < 128; i++) {
+		char name[PROTO_NAME_SIZE];
+		snprintf(name, sizeof(name), "%u", i);
+		declare(process, i, name, "", 0);
+		event(process, (uint16_t)i, i % 2 ? 1000000 : 0);
+		cJSON *reply = client_call(fd, "ListStages", NULL, "");
+		bool error = cJSON_GetObjectItem(reply, "error") != NULL;
+		cJSON_Delete(reply);
+		reply = client_call(fd, "ListStages", NULL, ",\"more\":true");
+		bool chunks = cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues"));
+		while (cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues"))) {
+			cJSON_Delete(reply);
+			reply = client_reply(fd, "ListStages");
+		}
+		cJSON_Delete(reply);
+		ck_assert(!error || chunks);
+		refused += error;
+		fits += !error;
+	}
+	sysops_replace(NULL);
+	ck_assert_int_gt(refused, 8);
+	ck_assert_int_gt(fits, 50);
+	close(fd);
+}
+END_TEST
+
 START_TEST(history_has_every_row_as_columns)
 {
 	cJSON *reply = ask("GetHistory", "{\"glob\":\"temperature/max\"}");

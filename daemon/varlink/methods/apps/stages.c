@@ -109,27 +109,41 @@ static void name_fields(
 	}
 }
 
+/* How the stages of an app are related; index is the app's, as in list_app_at(). */
+static const struct app_relations *relations_of(
+	const struct list_cursor *cursor, size_t index, const struct app *app)
+{
+	struct list_turn *turn = cursor->turn;
+	if (turn->related != index) {
+		app_relate(app, &turn->relations);
+		turn->related = index;
+	}
+	return &turn->relations;
+}
+
 static void stage_item(
 	struct json *out, const struct list_cursor *cursor, const struct app *app, size_t index)
 {
-	const struct stage *stage = app->stage[index];
+	struct stage *stage = app->stage[index];
 	struct stage_answer answer = {.reason = "no memory"};
-	struct app_relations relations;
-	app_relate(app, &relations);
+	const struct app_relations *relations = relations_of(cursor, cursor->first, app);
 	double *scratch = api_scratch(cursor->api, stage->window);
 	if (scratch) {
+		if (window_is_usual(&cursor->query)) {
+			stage_refresh(stage, scratch);
+		}
 		stage_ask(stage, &cursor->query, scratch, &answer);
 	}
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
-	name_fields(out, app, stage, relations.unit_name[index]);
+	name_fields(out, app, stage, relations->unit_name[index]);
 	span_fields(out, cursor->query, answer.exact, answer.reason);
 	json_unsigned(out, "count", answer.summary.count);
 	json_unsigned(out, "total_count", stage->count);
 	json_unsigned(out, "throttled_count", answer.throttled);
 	json_unsigned(out, "throttle_unknown_count", answer.unknown);
 	summary_fields(out, &answer.summary);
-	relation_fields(out, app, &relations, index, &cursor->query);
+	relation_fields(out, app, relations, index, &cursor->query);
 	const struct row_deadline deadline = {stage->deadline_ns, stage->settings.deadline_ns != 0,
 		stage->misses, stage->judged, stage->consecutive_misses, stage->longest_misses,
 		stage->worst_ns};
@@ -164,6 +178,25 @@ static bool next_stage(struct list_cursor *cursor, struct json *out)
 	return true;
 }
 
+/* Bytes of a row without its names: of any stage, and more of one with runs. */
+enum { ROW_LEAST = 270, ROW_LEAST_RUNS = 120 };
+
+/* Of merged runs nothing: merging them is most of the answer's work. */
+static size_t stages_least(const struct list_cursor *cursor)
+{
+	const bool all = cursor->query.filter == WINDOW_ALL;
+	const struct app *app;
+	size_t bytes = 0;
+	for (size_t i = 0; !cursor->run.all && list_app_at(cursor, i, &app); i++) {
+		for (size_t k = 0; app && k < app->stages; k++) {
+			const struct stage *stage = app->stage[k];
+			bytes += ROW_LEAST + strlen(app->name) + strlen(stage->base);
+			bytes += all && stage->filled > 0 ? ROW_LEAST_RUNS : 0;
+		}
+	}
+	return bytes;
+}
+
 /* Rows of each list in one reply, so that it fits in a frame whatever the names are. */
 enum { GROUPS_MAX = 64 };
 
@@ -174,13 +207,12 @@ struct groups {
 	struct proto_histogram *sum;
 };
 
-static void total_row(struct json *out, const struct list_cursor *cursor, const struct app *app)
+static void total_row(struct json *out, const struct list_cursor *cursor, const struct app *app,
+	const struct app_relations *relations)
 {
 	static const char *const iterations[] = {
 		[LOOP_OF_STAGES] = "stage", [LOOP_OF_TICKS] = "tick", [LOOP_OF_FRAMES] = "frame"};
-	struct app_relations relations;
-	app_relate(app, &relations);
-	double mean_ms = app_frame_ms(app, &relations, &cursor->query);
+	double mean_ms = app_frame_ms(app, relations, &cursor->query);
 	double fps = mean_ms > 0 ? 1000.0 / mean_ms : 0;
 	json_open(out, NULL, '{');
 	json_string(out, "app", app->name);
@@ -189,9 +221,9 @@ static void total_row(struct json *out, const struct list_cursor *cursor, const 
 	json_number(out, "max_fps", fps);
 	json_number(out, "throughput_fps", fps);
 	json_string(out, "iteration", iterations[app->loop.kind]);
-	json_unsigned(out, "iterations", relations.window.iterations);
+	json_unsigned(out, "iterations", relations->window.iterations);
 	json_bool(out, "total_is_sequential", app_loop_is_parallel(app));
-	json_number(out, "total_ms", (double)relations.total_ns / 1e6);
+	json_number(out, "total_ms", (double)relations->total_ns / 1e6);
 	json_close(out, '}');
 }
 
@@ -204,7 +236,7 @@ static void group_row(struct groups *groups, const struct app *app,
 	uint64_t count = 0, sum_ns = 0;
 	unsigned stages = 0;
 	bool units = group_of == relations->unit;
-	if (groups->sum) {
+	if (units && groups->sum) {
 		proto_histogram_init(groups->sum);
 	}
 	for (size_t i = first; i < app->stages; i++) {
@@ -245,15 +277,14 @@ static void group_row(struct groups *groups, const struct app *app,
 	json_close(out, '}');
 }
 
-static void group_rows(struct groups *groups, const struct app *app, bool units)
+static void group_rows(struct groups *groups, const struct app *app,
+	const struct app_relations *relations, bool units)
 {
-	struct app_relations relations;
-	app_relate(app, &relations);
-	const uint8_t *group_of = units ? relations.unit : relations.category;
-	const uint64_t *group_ns = units ? relations.unit_ns : relations.category_ns;
+	const uint8_t *group_of = units ? relations->unit : relations->category;
+	const uint64_t *group_ns = units ? relations->unit_ns : relations->category_ns;
 	for (size_t i = 0; i < app->stages; i++) {
 		if (group_of[i] == i) {
-			group_row(groups, app, &relations, group_of, i, group_ns[i]);
+			group_row(groups, app, relations, group_of, i, group_ns[i]);
 		}
 	}
 }
@@ -267,7 +298,7 @@ static void stages_tail(const struct list_cursor *cursor, struct json *out, bool
 	json_open(out, "totals", '[');
 	for (size_t i = 0; last && list_app_at(cursor, i, &app); i++) {
 		if (app) {
-			total_row(out, cursor, app);
+			total_row(out, cursor, app, relations_of(cursor, i, app));
 		}
 	}
 	json_close(out, ']');
@@ -276,7 +307,7 @@ static void stages_tail(const struct list_cursor *cursor, struct json *out, bool
 		json_open(out, units ? "units" : "categories", '[');
 		for (size_t i = 0; last && list_app_at(cursor, i, &app); i++) {
 			if (app) {
-				group_rows(&groups, app, units);
+				group_rows(&groups, app, relations_of(cursor, i, app), units);
 			}
 		}
 		json_close(out, ']');
@@ -288,7 +319,7 @@ static void stages_tail(const struct list_cursor *cursor, struct json *out, bool
 }
 
 static const struct list_ops stage_list = {
-	.field = "stages", .item = next_stage, .tail = stages_tail};
+	.field = "stages", .item = next_stage, .tail = stages_tail, .least = stages_least};
 
 enum api_result method_list_stages(struct api_call *call)
 {

@@ -2,7 +2,6 @@
 /* Alerts of one life of the daemon after the other over the same memory, and what people heard. */
 #pragma once
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/alerts/store.h"
+#include "tests/unit/unit.h"
 
 #define SECOND UINT64_C(1000000000)
 #define HOUR (3600 * SECOND)

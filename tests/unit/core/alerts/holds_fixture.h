@@ -4,7 +4,6 @@
 
 #include "daemon/core/alerts/actions.h"
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/core/alerts/store.h"
+#include "tests/unit/unit.h"
 
 #define SECOND UINT64_C(1000000000)
 

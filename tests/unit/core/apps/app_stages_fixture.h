@@ -2,7 +2,6 @@
 /* One process of one app, and the stages that its records make. */
 #pragma once
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/frames/settings.h"
 #include "daemon/core/runs/relations.h"
+#include "tests/unit/unit.h"
 
 static const uint64_t S = 1000000000, MS = 1000000, T0 = UINT64_C(1000000000000);
 

@@ -2,12 +2,12 @@
 /* Apps as core keeps them, without the daemon: what a process attaches, declares and records. */
 #pragma once
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/apps/apps.h"
+#include "tests/unit/unit.h"
 
 static const uint64_t S = 1000000000, MS = 1000000;
 static const uint64_t T0 = 100000ull * 1000000000; /* long after boot */

@@ -120,6 +120,37 @@ START_TEST(idle_frames_have_no_rate_and_the_app_goes_on_with_its_stages)
 }
 END_TEST
 
+START_TEST(frames_that_wait_for_their_end_are_no_silence)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	declare(p, 0, "capture", "");
+	declare(p, 1, "infer", "");
+	for (uint64_t i = 0; i < 200;
+		i++) { /* 50 a second, for 4 s; two threads, no FRAME record */
+		for (uint16_t k = 0; k < 2; k++) {
+			const struct proto_record r = {.stage = k,
+				.kind = PROTO_KIND_COMPLETE,
+				.cpu_us = PROTO_CPU_NOT_MEASURED,
+				.start_ns = T0 + i * 20 * MS + k * 5 * MS,
+				.value = 5 * MS,
+				.frame = i};
+			apps_record(apps, p, k, &r, r.start_ns + r.value);
+		}
+		p->frame_state.pass_ns = T0 + (i + 1) * 20 * MS;
+		apps_drained(apps, p);
+		if (i == 99 && p->app->frames) {
+			p->app->frames->settings.target_fps = 50;
+			apps_sample(apps, T0 + 2 * S);
+		}
+	}
+	apps_sample(apps, T0 + 4 * S);
+	ck_assert_double_ge(metric("frame/cam/target_percent")->value, 95);
+	apps_sample(apps, T0 + 5 * S); /* the last ones have ended since */
+	apps_sample(apps, T0 + 6 * S);
+	ck_assert_double_le(metric("frame/cam/target_percent")->value, 2);
+}
+END_TEST
+
 START_TEST(what_queued_before_the_attach_is_no_rate)
 {
 	/* the app made 36 runs a second, and frames, while nobody read */

@@ -182,23 +182,70 @@ START_TEST(names_beyond_the_limit_are_refused_and_counted)
 }
 END_TEST
 
-START_TEST(all_apps_together_have_a_limit_and_a_retired_app_gives_back)
+/* Apps of a user with all names they can declare; how many of their values are kept. */
+static size_t flood_of(const char *prefix, uid_t uid, pid_t count)
 {
-	for (pid_t i = 0; i < APPS_MAX; i++) {
-		char name[16];
-		snprintf(name, sizeof(name), "app%d", (int)i);
-		flood(attach_as(name, 1000, 100 + i, T0), "g");
-	}
 	size_t values = 0;
-	for (size_t i = 0; apps_at(apps, i); i++) {
-		values += apps_at(apps, i)->values->count;
+	for (pid_t i = 0; i < count; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "%s%d", prefix, (int)i);
+		struct app_process *p = attach_as(name, uid, 100 + i, T0);
+		flood(p, "g");
+		values += p->app->values->count;
 	}
-	ck_assert_uint_eq(values, VALUES_MAX);
-	apps_detach(apps, apps_at(apps, 0)->process[0], PROCESS_ENDED, T0);
-	struct app_process *p = attach_as("late", 1000, 1, T0); /* app0 makes room */
-	ck_assert_ptr_null(metrics_find(metrics, "gauge/app0/g0"));
+	return values;
+}
+
+START_TEST(a_user_has_half_of_the_metrics_and_root_leaves_what_is_on_top)
+{
+	ck_assert_uint_eq(flood_of("own", 1000, 34), METRICS_OWN_MAX / 2);
+	ck_assert_uint_eq(metrics_refused(metrics), 34 * PROTO_DECLARATIONS - METRICS_OWN_MAX / 2);
+	ck_assert_uint_eq(flood_of("root", 0, 34), METRICS_OWN_MAX / 2);
+	ck_assert_uint_eq(metrics_count(metrics), METRICS_OWN_MAX);
+	ck_assert_uint_eq(flood_of("their", 1001, 4), METRICS_OWN_MAX / 8 / 2);
+	ck_assert_uint_eq(
+		metrics_count(metrics) + metrics_refused(metrics), 72 * PROTO_DECLARATIONS);
+	apps_sample(apps, T0 + S);
+	is("gauge/root31/g63", 63);
+}
+END_TEST
+
+START_TEST(values_of_apps_that_ended_make_room)
+{
+	flood_of("own", 1000, 34);
+	apps_detach(apps, apps_find(apps, "own0")->process[0], PROCESS_ENDED, T0);
+	struct app_process *p = attach_as("late", 1000, 1, T0);
 	flood(p, "h");
 	ck_assert_uint_eq(p->app->values->count, APP_VALUES_MAX);
+	ck_assert_uint_eq(apps_find(apps, "own0")->values->count, 0);
+	ck_assert_ptr_null(metrics_find(metrics, "gauge/own0/g0"));
+	ck_assert_uint_eq(metrics_count(metrics), METRICS_OWN_MAX / 2);
+	/* also while more are taken than the apps may: sources of the daemon's own come on top */
+	for (unsigned i = 0; i < METRICS_OWN_MAX / 2 + 100; i++) {
+		char name[32];
+		struct metric *metric;
+		snprintf(name, sizeof(name), "sensor/s%u", i);
+		ck_assert_int_eq(metrics_add(metrics, source, name, UNIT_NONE, &metric), 0);
+	}
+	apps_detach(apps, p, PROCESS_ENDED, T0);
+	p = attach_as("later", 1000, 2, T0);
+	flood(p, "i");
+	ck_assert_uint_eq(p->app->values->count, APP_VALUES_MAX);
+	ck_assert_uint_eq(metrics_count(metrics), METRICS_OWN_MAX + 100);
+}
+END_TEST
+
+START_TEST(values_of_another_users_app_that_ended_make_room_when_all_are_taken)
+{
+	struct app_process *p;
+	flood_of("own", 1000, 34);
+	apps_detach(apps, apps_find(apps, "own1")->process[0], PROCESS_ENDED, T0);
+	flood_of("root", 0, 32);
+	ck_assert_uint_eq(apps_find(apps, "own1")->values->count, APP_VALUES_MAX);
+	p = attach_as("more", 0, 1, T0);
+	flood(p, "h");
+	ck_assert_uint_eq(p->app->values->count, APP_VALUES_MAX);
+	ck_assert_uint_eq(apps_find(apps, "own1")->values->count, 0);
 }
 END_TEST
 

@@ -78,13 +78,28 @@ END_TEST
 START_TEST(so_many_names_are_met_as_were_allowed)
 {
 	struct app_process *process = attach_as("cam", 1000, 100, T0);
+	struct proto_record records[8];
+	for (uint16_t i = 0; i < 8; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "n%u", i / 2u);
+		declare(process, i / 2, name, "");
+		records[i] = (struct proto_record){.kind = PROTO_KIND_COMPLETE,
+			.stage = i / 2,
+			.start_ns = T0 + i * MS,
+			.value = MS,
+			.frame = PROTO_NO_FRAME,
+			.cpu_us = PROTO_CPU_NOT_MEASURED};
+	}
 	apps_allow_new(apps, 2);
-	ck_assert(apps_meet(apps, process, 0));
-	ck_assert(apps_meet(apps, process, 1));
-	ck_assert(!apps_meet(apps, process, 2));
+	ck_assert_uint_eq(apps_records(apps, process, 0, records, 8, T0 + S), 4);
+	ck_assert_uint_eq(apps_records(apps, process, 0, records + 4, 4, T0 + S), 0);
 	apps_allow_new(apps, 1);
-	ck_assert(apps_meet(apps, process, 2));
+	ck_assert_uint_eq(apps_records(apps, process, 0, records + 4, 4, T0 + S), 2);
 	ck_assert(process->met[2] && !process->met[3]);
+	apps_allow_new(apps, SIZE_MAX);
+	ck_assert_uint_eq(apps_records(apps, process, 0, records + 6, 2, T0 + S), 2);
+	ck_assert_uint_eq(process->accounting.invalid, 0);
+	ck_assert_uint_eq(process->stages[3]->count, 2);
 }
 END_TEST
 
@@ -105,7 +120,9 @@ START_TEST(apps_and_processes_have_limits)
 	ck_assert_ptr_null(refused);
 	apps_detach(apps, p, PROCESS_ENDED, T0 + S);
 	attach_as("late", 1000, 5, T0 + S); /* the gone one makes room */
-	ck_assert_ptr_null(apps_find(apps, "app63"));
+	char last[16];
+	snprintf(last, sizeof(last), "app%d", APPS_MAX - 1);
+	ck_assert_ptr_null(apps_find(apps, last));
 	ck_assert_ptr_null(apps_at(apps, APPS_MAX));
 	ck_assert_ptr_nonnull(apps_at(apps, APPS_MAX - 1));
 }

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "daemon/core/archive/archive.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/history/row.h"
+#include "tests/unit/unit.h"
 
 #define SECOND UINT64_C(1000000000)
 #define TICK (10 * SECOND)

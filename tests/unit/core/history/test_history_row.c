@@ -2,10 +2,11 @@
 /* The coder of rows: what goes in comes out, and no bytes do harm. */
 #include "daemon/core/history/row.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/history/plan.h"
 #include "tests/unit/unit.h"
 
 static uint64_t seed = 88172645463325252u;
@@ -86,52 +87,92 @@ START_TEST(what_fixed_point_cannot_hold_is_null)
 }
 END_TEST
 
-/* Rows of every width with nulls, constants, big and small jumps. */
+/* Rows of the same start, of which the writer may make a plan. */
+static size_t put_row(struct history_row_state *state, uint64_t first_ns,
+	const struct history_row *row, uint8_t *bytes, size_t size)
+{
+	if (history_plan_is_due(state)) {
+		struct history_walk block;
+		history_walk_start(&block, bytes, size, state->rows, first_ns, state->columns);
+		history_plan_make(state, &block);
+	}
+	size_t used = history_row_encode(state, row, bytes + size);
+	if (used > 0) {
+		history_row_accept(state, row);
+	}
+	ck_assert_uint_le(used, HISTORY_ROW_MAX);
+	return used;
+}
+
+enum { ROWS = 400 };
+
+/* Nulls, constants, big and small jumps, steps of ten; nulls change seldom in the second half. */
+static void make_row(struct history_row *row, const struct history_row *before, unsigned r)
+{
+	*row = *before;
+	row->t_ns = before->t_ns + (r > 0) + (random_u64() >> (random_u64() % 40 + 20));
+	if (r < ROWS / 2 || random_u64() % 32 == 0) {
+		row->nulls = random_u64() & random_u64() & random_u64();
+	}
+	for (unsigned i = 0; i < HISTORY_COLUMNS; i++) {
+		unsigned bits = r < ROWS / 2 || random_u64() % 64 == 0
+					? 12 + (unsigned)(random_u64() % 50)
+					: 64 - i / 2;
+		int64_t jump = bits < 64 ? (int64_t)(random_u64() >> bits) : 0;
+		bool keep = i % 3 == 0 || random_u64() % 4 == 0;
+		row->value[i] = keep && r > 0 ? before->value[i]
+				: bits == 64 - i / 2
+					? (before->value[i] >> 1) + (i % 5 == 0 ? 10 : 1) * jump
+					: jump;
+		if (random_u64() % 16 == 0) {
+			row->value[i] = -row->value[i];
+		}
+	}
+}
+
+/* The same rows, of which only some columns are decoded. */
+static void check_only(struct history_walk walk, const struct history_row *rows, uint64_t only)
+{
+	history_walk_only(&walk, only);
+	for (unsigned r = 0; r < ROWS; r++) {
+		ck_assert(history_walk_next(&walk));
+		ck_assert_uint_eq(walk.state.last.t_ns, rows[r].t_ns);
+		for (unsigned i = 0; i < walk.state.columns; i++) {
+			bool null = rows[r].nulls >> i & 1;
+			ck_assert_int_eq(walk.state.last.nulls >> i & 1, null);
+			if (!null && only >> i & 1) {
+				ck_assert_int_eq(walk.state.last.value[i], rows[r].value[i]);
+			}
+		}
+	}
+	ck_assert(!history_walk_next(&walk));
+	ck_assert(!walk.bad);
+}
+
 START_TEST(rows_come_back_exactly)
 {
 	for (unsigned columns = 1; columns <= HISTORY_COLUMNS; columns++) {
-		static uint8_t bytes[400 * HISTORY_ROW_MAX];
-		static struct history_row rows[400];
+		static uint8_t bytes[ROWS * HISTORY_ROW_MAX];
+		static struct history_row rows[ROWS];
 		struct history_row_state state;
+		struct history_walk walk;
 		size_t size = 0;
+		const struct history_row none = {.t_ns = 1000};
 		history_row_start(&state, 1000, columns);
-		for (unsigned r = 0; r < 400; r++) {
-			struct history_row *row = &rows[r];
-			row->t_ns = r == 0 ? 1000
-					   : rows[r - 1].t_ns + 1 +
-						     (random_u64() >> (random_u64() % 40 + 20));
-			row->nulls = random_u64() & random_u64() & random_u64();
-			for (unsigned i = 0; i < columns; i++) {
-				int64_t jump = (int64_t)(random_u64() >> (12 + random_u64() % 50));
-				bool keep = i % 3 == 0 || random_u64() % 4 == 0;
-				row->value[i] = keep && r > 0 ? rows[r - 1].value[i] : jump;
-				if (random_u64() % 16 == 0) {
-					row->value[i] = -row->value[i];
-				}
-			}
-			size_t used = history_row_encode(&state, row, bytes + size);
+		for (unsigned r = 0; r < ROWS; r++) {
+			make_row(&rows[r], r > 0 ? &rows[r - 1] : &none, r);
+			rows[r].t_ns = r == 0 ? 1000 : rows[r].t_ns;
+			size_t used = put_row(&state, 1000, &rows[r], bytes, size);
 			ck_assert_uint_gt(used, 0);
-			ck_assert_uint_le(used, HISTORY_ROW_MAX);
-			history_row_accept(&state, row);
 			size += used;
 		}
-		struct history_row_state reader;
-		history_row_start(&reader, 1000, columns);
-		size_t at = 0;
-		for (unsigned r = 0; r < 400; r++) {
-			int used = history_row_decode(&reader, bytes + at, size - at);
-			ck_assert_int_gt(used, 0);
-			at += (size_t)used;
-			ck_assert_uint_eq(reader.last.t_ns, rows[r].t_ns);
-			for (unsigned i = 0; i < columns; i++) {
-				bool null = rows[r].nulls >> i & 1;
-				ck_assert_int_eq(reader.last.nulls >> i & 1, null);
-				if (!null) {
-					ck_assert_int_eq(reader.last.value[i], rows[r].value[i]);
-				}
-			}
+		ck_assert(state.planned);
+		history_walk_start(&walk, bytes, size, ROWS, 1000, columns);
+		check_only(walk, rows, UINT64_MAX);
+		for (unsigned i = 0; i < columns; i += 7) {
+			check_only(walk, rows, UINT64_C(1) << i);
 		}
-		ck_assert_uint_eq(at, size);
+		check_only(walk, rows, history_row_columns((columns + 3) / 4, 0, 4));
 	}
 }
 END_TEST
@@ -159,6 +200,75 @@ START_TEST(a_constant_costs_a_bit_or_less)
 }
 END_TEST
 
+/* The size of a row behind `count` of them whose values take steps of up to `most` times `step`,
+ * each eighth the largest. */
+static size_t size_behind(unsigned count, int64_t most, int64_t step)
+{
+	static uint8_t bytes[100 * HISTORY_ROW_MAX];
+	struct history_row_state state;
+	struct history_row row = {.t_ns = 0};
+	size_t size = 0, last = 0;
+	history_row_start(&state, 0, 16);
+	for (unsigned r = 0; r <= count; r++) {
+		for (unsigned i = 0; i < 16; i++) {
+			const int64_t jump = (int64_t)(random_u64() % (uint64_t)(2 * most + 1));
+			row.value[i] += step * (r % 8 == 0 ? most : jump - most);
+		}
+		last = put_row(&state, 0, &row, bytes, size);
+		size += last;
+		row.t_ns += 1000000000;
+	}
+	return last;
+}
+
+/* 16 series: a byte of time, and as many bits as a difference has with its sign. */
+START_TEST(differences_cost_the_bits_they_have)
+{
+	ck_assert_uint_eq(size_behind(20, 0, 1), 1);
+	ck_assert_uint_eq(size_behind(20, 1, 1), 1 + 16 * 2 / 8);
+	ck_assert_uint_eq(size_behind(20, 400, 1), 1 + 16 * 10 / 8);
+	ck_assert_uint_eq(size_behind(80, 400, 1), 1 + 16 * 10 / 8);
+	ck_assert_uint_eq(size_behind(20, 1, 500), 1 + 16 * 2 / 8); /* half degrees in m°C */
+	ck_assert_uint_eq(size_behind(20, 100, 4), 1 + 16 * 8 / 8); /* pages in KiB */
+	ck_assert_uint_eq(size_behind(20, (1 << 28) - 1, 1), 1 + 16 * 29 / 8);
+	ck_assert_uint_le(size_behind(20, INT64_C(1) << 40, 1), 1 + 2 + 16 * 6); /* varints */
+}
+END_TEST
+
+/* What does not fit the plan stands behind the others, and costs nothing but itself. */
+START_TEST(a_jump_costs_only_its_own_column)
+{
+	static uint8_t bytes[40 * HISTORY_ROW_MAX];
+	struct history_row_state state;
+	struct history_row row = {.t_ns = 0};
+	size_t size = 0;
+	history_row_start(&state, 0, 16);
+	for (unsigned r = 0; r < 20; r++) {
+		for (unsigned i = 0; i < 16; i++) {
+			row.value[i] += r % 2 ? 7 : -8;
+		}
+		size += put_row(&state, 0, &row, bytes, size);
+		row.t_ns += 1000000000;
+	}
+	row.value[7] += 1000000;
+	ck_assert_uint_eq(history_row_encode(&state, &row, bytes), 1 + 1 + 15 * 4 / 8 + 1 + 3);
+	/* a new block goes on with the plan, which stands in front of its first packed row */
+	struct history_row_state next = state;
+	history_row_restart(&next, row.t_ns, 16);
+	history_row_encode(&next, &row, bytes);
+	ck_assert_uint_eq(bytes[0], 15);
+	ck_assert_uint_eq(bytes[1], 16);
+	ck_assert_uint_eq(bytes[2], 4);
+	history_row_accept(&next, &row);
+	row.t_ns += 1000000000;
+	history_row_encode(&next, &row, bytes);
+	ck_assert_uint_ne(bytes[0], 15);
+	history_row_restart(&next, row.t_ns, 15); /* of other columns it says nothing */
+	history_row_encode(&next, &row, bytes);
+	ck_assert_uint_ne(bytes[0], 15);
+}
+END_TEST
+
 START_TEST(a_time_that_does_not_run_on_is_refused)
 {
 	struct history_row_state state;
@@ -170,8 +280,12 @@ START_TEST(a_time_that_does_not_run_on_is_refused)
 	ck_assert_uint_eq(history_row_encode(&state, &row, bytes), 0);
 	row.t_ns = 100;
 	size_t size = history_row_encode(&state, &row, bytes);
-	ck_assert_int_eq(history_row_decode(&state, bytes, size), (int)size);
-	ck_assert_int_eq(history_row_decode(&state, bytes, size), -EBADMSG); /* dt 0 again */
+	memcpy(bytes + size, bytes, size);
+	struct history_walk walk;
+	history_walk_start(&walk, bytes, 2 * size, 2, 100, 1);
+	ck_assert(history_walk_next(&walk));
+	ck_assert(!history_walk_next(&walk)); /* dt 0 again */
+	ck_assert(walk.bad);
 }
 END_TEST
 
@@ -188,18 +302,36 @@ START_TEST(bad_bytes_are_no_row)
 		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x00", 11}, /* over 64 bits */
 		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11}, /* overlong */
 		{"\x04\x00", 2},				      /* time runs back */
-		{"\x03\x00", 2},				      /* no such form */
+		{"\x03\x00", 2},				      /* packed, no plan */
+		{"\x0f", 1},					      /* a plan for what? */
+		{"\x0f\x01", 2},				      /* cut plan */
+		{"\x0f\x02\x01\x01\x00\x01", 6},		      /* plan beyond the columns */
+		{"\x0f\x01\x0a", 3},				      /* plan, no row */
+		{"\x0f\x00\x0f\x00\x00\x01", 6},		      /* two plans */
+		{"\x0f\x00\x2f\x00", 4},			      /* no such list */
+		{"\x0f\x00\x0b", 3},				      /* no list */
+		{"\x0f\x00\x0b\x00\x00", 5},			      /* lists what is null */
+		{"\x0f\x00\x0b\x01\x00", 5},			      /* lists no column */
+		{"\x0f\x00\x07", 3},				      /* cut bits of a list */
+		{"\x00\x01\x0f\x01\x0a\x23\x00", 7},		      /* cut bits of codes */
+		{"\x00\x01\x0f\x01\x0a\x2b\x00", 7},		      /* listed, no code */
+		{"\x00\x01\x0f\x01\x0a\x2b\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+			17},					      /* a listed one past 2^52 */
 		{"\x02", 1},					      /* front of what? */
 		{"\x02\x01", 2},				      /* front, no code */
 		{"\x02\x02\x00\x00", 4},			      /* front beyond the columns */
 		{"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11}, /* value past 2^52 */
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct history_row_state state;
-		uint8_t copy[16];
+		struct history_walk walk;
+		uint8_t copy[24];
 		memcpy(copy, table[i].bytes, table[i].size);
-		history_row_start(&state, 100, 1);
-		ck_assert_int_eq(history_row_decode(&state, copy, table[i].size), -EBADMSG);
+		history_walk_start(&walk, copy, table[i].size, UINT_MAX, 100, 1);
+		while (history_walk_next(&walk)) {
+		}
+		/* it ended at a row that begins, not behind the last */
+		ck_assert_msg(walk.at < walk.end || table[i].size == 0, "%zu", i);
+		ck_assert(walk.bad);
 	}
 }
 END_TEST
@@ -212,20 +344,22 @@ START_TEST(random_bytes_end_or_are_rows)
 		for (size_t i = 0; i < size; i++) {
 			bytes[i] = (uint8_t)(random_u64() >> (random_u64() % 2 ? 8 : 58));
 		}
-		struct history_row_state state;
-		history_row_start(&state, random_u64() >> 2, 1 + (unsigned)(random_u64() % 64));
-		uint64_t t_ns = state.last.t_ns;
-		for (size_t at = 0; at < size;) {
-			int used = history_row_decode(&state, bytes + at, size - at);
-			if (used < 0) {
-				break;
-			}
-			ck_assert_int_gt(used, 0);
-			ck_assert_uint_ge(state.last.t_ns, t_ns);
-			t_ns = state.last.t_ns;
-			at += (size_t)used;
-			ck_assert_uint_le(at, size);
+		if (round % 2 == 0 && size > 2) { /* a plan for as many columns */
+			bytes[0] = 15;
+			bytes[1] = (uint8_t)(random_u64() % size);
 		}
+		struct history_walk walk;
+		history_walk_start(&walk, bytes, size, UINT_MAX, random_u64() >> 2,
+			1 + (unsigned)(random_u64() % 64));
+		uint64_t t_ns = walk.state.last.t_ns;
+		const uint8_t *at = walk.at;
+		while (history_walk_next(&walk)) {
+			ck_assert(walk.at > at && walk.at <= bytes + size);
+			ck_assert_uint_ge(walk.state.last.t_ns, t_ns);
+			t_ns = walk.state.last.t_ns;
+			at = walk.at;
+		}
+		ck_assert(walk.bad);
 	}
 }
 END_TEST

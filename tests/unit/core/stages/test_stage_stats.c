@@ -187,37 +187,87 @@ START_TEST(cpu_time_is_the_mean_of_the_runs_that_measured_it)
 }
 END_TEST
 
-/* The metrics' numbers are those of ListStages, whatever the values are. */
-START_TEST(selected_percentiles_are_the_sorted_ones)
+static void same(const struct proto_summary *summary, const struct proto_summary *want)
 {
-	static const size_t sizes[] = {1, 2, 3, 25, 100, 1023, 1024};
+	const double numbers[][2] = {{summary->mean, want->mean}, {summary->min, want->min},
+		{summary->max, want->max}, {summary->p50, want->p50}, {summary->p90, want->p90},
+		{summary->p95, want->p95}, {summary->p99, want->p99}};
+	ck_assert_uint_eq(summary->count, want->count);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		near(numbers[i][0], numbers[i][1], 1e-14);
+	}
+	/* of equal values the mean in ms may be off in its last digit, and so is the distance */
+	ck_assert(fabs(summary->std - want->std) <= 1e-12 * want->std + 1e-15 * want->mean);
+	ck_assert(isnan(want->std_sample) ? isnan(summary->std_sample)
+					  : fabs(summary->std_sample - want->std_sample) <=
+						    1e-12 * want->std_sample + 1e-15 * want->mean);
+}
+
+/* Whatever the values are: outliers, equal ones, an order that is bad for a sort. */
+START_TEST(the_window_in_numbers_is_that_of_its_sorted_values)
+{
+	static const size_t sizes[] = {1, 2, 3, 4, 25, 100, 1023, 1024, 1500};
 	uint64_t seed = 1;
 	for (int kind = 0; kind < 6; kind++) {
 		for (size_t c = 0; c < sizeof(sizes) / sizeof(sizes[0]); c++) {
 			struct stage *stage = make(1024);
+			static double sorted[1024];
 			for (size_t i = 0; i < sizes[c]; i++) {
 				seed = seed * 6364136223846793005u + 1442695040888963407u;
 				uint64_t random = seed >> 40;
 				const uint64_t values[] = {random, 5 * MS, 5 * MS + random % 3,
-					i == 7 ? UINT64_C(1) << 61 : random,
-					UINT64_C(1) << random % 62, random % 2 ? i : 9 * MS - i};
+					i == 7 ? UINT64_C(1) << 46 : random,
+					UINT64_C(1) << random % 46, random % 2 ? i : 9 * MS - i};
 				event(stage, values[kind], i, THROTTLE_NO);
+				sorted[i % 1024] = (double)values[kind] / 1e6;
 			}
-			static uint64_t words[3 * 1024];
-			struct proto_summary summary;
-			struct stage_metrics metrics;
+			struct proto_summary summary, want;
+			proto_summarize(sorted, stage->filled, &want);
 			stage_summary(stage, scratch, &summary);
-			stage_select(stage, words, &metrics);
-			near(metrics.p50, summary.p50, 1e-12);
-			near(metrics.p95, summary.p95, 1e-12);
-			near(metrics.p99, summary.p99, 1e-12);
+			same(&summary, &want);
+			stage_refresh(stage, scratch);
+			same(&stage->recent.summary, &want);
 			stage_destroy(stage);
 		}
 	}
 	struct stage *stage = make(8);
-	struct stage_metrics metrics;
-	stage_select(stage, (uint64_t *)scratch, &metrics);
-	ck_assert(isnan(metrics.mean) && isnan(metrics.p99));
+	stage_refresh(stage, scratch);
+	ck_assert(isnan(stage->recent.summary.mean) && isnan(stage->recent.summary.p99));
+	stage_destroy(stage);
+}
+END_TEST
+
+/* What is kept is never of another window. */
+START_TEST(an_answer_is_of_all_events_until_now)
+{
+	const struct window_query usual = {.filter = WINDOW_ALL};
+	struct stage *stage = make(4);
+	stage_refresh(stage, scratch);
+	for (uint64_t i = 1; i <= 20; i++) {
+		event(stage, i * MS, i, i % 3 == 0 ? THROTTLE_YES : THROTTLE_UNKNOWN);
+		const uint64_t first = i > 4 ? i - 3 : 1;
+		if (i % 4 != 0) { /* with and without an answer that is kept */
+			stage_refresh(stage, scratch);
+			near(stage->recent.summary.max, (double)i, 1e-12);
+		}
+		struct stage_answer answer = ask(stage, usual);
+		ck_assert_uint_eq(answer.summary.count, i - first + 1);
+		near(answer.summary.min, (double)first, 1e-12);
+		near(answer.summary.p50, (double)(first + i) / 2, 1e-12);
+		ck_assert_uint_eq(answer.throttled, i / 3 - (first - 1) / 3);
+		ck_assert_uint_eq(answer.unknown + answer.throttled, answer.summary.count);
+		/* other questions have their own answers */
+		answer = ask(stage, (struct window_query){.filter = WINDOW_THROTTLED});
+		ck_assert_uint_eq(answer.summary.count, i / 3 - (first - 1) / 3);
+		answer = ask(stage, (struct window_query){.nearest = true});
+		near(answer.summary.p50, (double)(first + (i - first + 1) / 2), 1e-12);
+		ck_assert(!ask(stage, (struct window_query){.lifetime = true}).exact);
+	}
+	struct stage_run run = stage_run_of(stage->last_ns + 1, MS, 1);
+	run.cpu_us = 250;
+	stage_event(stage, &run);
+	stage_refresh(stage, scratch);
+	near(ask(stage, usual).cpu_ms, 0.25, 1e-12);
 	stage_destroy(stage);
 }
 END_TEST

@@ -1,30 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* offload.c: runs jobs on threads that may be abandoned. One mutex of the pool guards everything
- * but the data of a running job, which belongs to its thread; it passes through the mutex in both
+/* pool.c: runs jobs on threads that may be abandoned. One mutex of the pool guards everything but
+ * the data of a running job, which belongs to its thread; it passes through the mutex in both
  * directions. The last holder of a job (its owner, or the queue and the thread that runs it) and of
- * the pool (its owner, or a thread that returned late) frees it. */
-#include "daemon/util/offload.h"
+ * the pool (its owner, or a thread that returned late) frees it. One idle thread, the timekeeper,
+ * waits for the start of what is queued for later: as it wakes itself, a tick costs the kernel one
+ * switch of that thread and one of the loop. */
+#include "daemon/util/offload/pool.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <time.h>
 
+#include "daemon/util/detached.h"
 #include "daemon/util/sysops.h"
 
-#define STACK_BYTES ((size_t)128 * 1024)
+TAILQ_HEAD(job_queue, offload_job);
 
 struct offload_pool {
 	struct offload_pool_options options;
 	pthread_mutex_t lock;
-	pthread_cond_t work,
-		rest; /* something is queued, or the pool is detached; a job has ended */
-	bool corked;
-	TAILQ_HEAD(, offload_job) queue;
+	pthread_cond_t work;  /* something is queued, or the pool is detached */
+	pthread_cond_t rest;  /* a job has ended */
+	pthread_cond_t alarm; /* the timekeeper is needed before its time */
+	bool by_itself; /* the timekeeper does all that is queued, and wakes the loop at its end */
+	struct job_queue queue, later;
 	unsigned queued, running, idle, threads;
-	unsigned refs; /* of the owner and each thread */
+	bool timekeeper;    /* a thread, none of the idle ones, waits for start_ns */
+	uint64_t start_ns;  /* of what is queued for later, on the caller's clock; 0 = none */
+	uint64_t step_ns;   /* between two starts */
+	uint64_t asked_ns;  /* the last start that was asked for */
+	uint64_t offset_ns; /* of CLOCK_MONOTONIC to the caller's clock, modulo 2^64 */
+	unsigned refs;	    /* of the owner and each thread */
 };
 
 struct offload_job {
@@ -35,34 +43,10 @@ struct offload_job {
 	enum offload_phase phase;
 	bool detached;
 	bool skip_work; /* it is only queued to be released */
+	bool later;	/* which queue it is in */
 	unsigned refs;	/* of the owner, and of the queue or the thread that runs it */
 	int result;
 };
-
-struct offload {
-	uv_async_t wake;
-	struct offload_pool *pool;
-	struct offload_job *job;
-	void *ctx;
-};
-
-int detached_start(size_t stack_bytes, void *(*work)(void *ctx), void *ctx)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, before;
-	if (pthread_attr_init(&attributes) != 0) {
-		return -ENOMEM;
-	}
-	pthread_attr_setstacksize(&attributes, stack_bytes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); /* Signals are the main thread's. */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&thread, &attributes, work, ctx);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -r;
-}
 
 int offload_pool_create(const struct offload_pool_options *options, struct offload_pool **ret)
 {
@@ -76,8 +60,10 @@ int offload_pool_create(const struct offload_pool_options *options, struct offlo
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, &attributes);
 	pthread_cond_init(&pool->rest, &attributes);
+	pthread_cond_init(&pool->alarm, &attributes);
 	pthread_condattr_destroy(&attributes);
 	TAILQ_INIT(&pool->queue);
+	TAILQ_INIT(&pool->later);
 	pool->options = *options;
 	pool->refs = 1;
 	*ret = pool;
@@ -97,24 +83,36 @@ static void pool_unref(struct offload_pool *pool)
 	}
 	pthread_cond_destroy(&pool->work);
 	pthread_cond_destroy(&pool->rest);
+	pthread_cond_destroy(&pool->alarm);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
 }
 
 /* Called with the lock held. */
-static void enqueue(struct offload_job *job)
+static void enqueue(struct offload_job *job, bool later)
 {
+	struct offload_pool *pool = job->pool;
 	job->phase = OFFLOAD_QUEUED;
+	job->later = later;
 	job->refs++;
-	TAILQ_INSERT_TAIL(&job->pool->queue, job, next);
-	job->pool->queued++;
+	if (later) {
+		TAILQ_INSERT_TAIL(&pool->later, job, next);
+	} else {
+		TAILQ_INSERT_TAIL(&pool->queue, job, next);
+		pool->queued++;
+	}
 }
 
 /* Called with the lock held. The queue's reference becomes the caller's. */
 static void dequeue(struct offload_job *job)
 {
-	TAILQ_REMOVE(&job->pool->queue, job, next);
-	job->pool->queued--;
+	struct offload_pool *pool = job->pool;
+	if (job->later) {
+		TAILQ_REMOVE(&pool->later, job, next);
+	} else {
+		TAILQ_REMOVE(&pool->queue, job, next);
+		pool->queued--;
+	}
 }
 
 /* Called with the lock held. */
@@ -148,8 +146,53 @@ static void run_job(struct offload_pool *pool, struct offload_job *job)
 	job_unref(job);
 	pool->running--;
 	pthread_cond_broadcast(&pool->rest);
-	if (pool->options.wake && !pool->corked) {
+	pool->by_itself = pool->by_itself && pool->queued > 0;
+	if (pool->options.wake && !pool->by_itself) {
 		uv_async_send(pool->options.wake);
+	}
+}
+
+/* Called with the lock held. False: nothing was queued for later. */
+static bool start_later(struct offload_pool *pool)
+{
+	struct offload_job *job = TAILQ_FIRST(&pool->later);
+	bool any = job != NULL;
+	while ((job = TAILQ_FIRST(&pool->later))) {
+		TAILQ_REMOVE(&pool->later, job, next);
+		job->later = false;
+		TAILQ_INSERT_TAIL(&pool->queue, job, next);
+		pool->queued++;
+	}
+	pool->start_ns = 0;
+	return any;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Called with the lock held, which it releases meanwhile. */
+static void keep_time(struct offload_pool *pool)
+{
+	const uint64_t start_ns = pool->start_ns;
+	const struct timespec until = timespec_of(start_ns + pool->offset_ns);
+	pool->timekeeper = true;
+	int r = pthread_cond_timedwait(&pool->alarm, &pool->lock, &until);
+	pool->timekeeper = false;
+	if (r == ETIMEDOUT && pool->start_ns == start_ns && start_later(pool)) {
+		pool->by_itself = true;
+		/* the next one, unless another is asked for: without it the loop would wake this
+		 * thread only to say so */
+		pool->start_ns = pool->step_ns > 0 ? start_ns + pool->step_ns : 0;
 	}
 }
 
@@ -161,6 +204,8 @@ static void *run_pool(void *ctx)
 		struct offload_job *job = TAILQ_FIRST(&pool->queue);
 		if (job) {
 			run_job(pool, job);
+		} else if (pool->options.wake && pool->start_ns > 0 && !pool->timekeeper) {
+			keep_time(pool);
 		} else if (pool->options.wake) {
 			pool->idle++;
 			pthread_cond_wait(&pool->work, &pool->lock);
@@ -181,6 +226,7 @@ void offload_pool_detach(struct offload_pool *pool)
 	pthread_mutex_lock(&pool->lock);
 	pool->options.wake = NULL;
 	pthread_cond_broadcast(&pool->work);
+	pthread_cond_signal(&pool->alarm);
 	struct offload_job *job;
 	while (pool->threads == 0 && (job = TAILQ_FIRST(&pool->queue))) {
 		run_job(pool, job); /* There is nobody else who releases it. */
@@ -188,40 +234,69 @@ void offload_pool_detach(struct offload_pool *pool)
 	pool_unref(pool);
 }
 
-void offload_pool_cork(struct offload_pool *pool, bool corked)
-{
-	pthread_mutex_lock(&pool->lock);
-	pool->corked = corked;
-	pthread_mutex_unlock(&pool->lock);
-}
-
-int offload_pool_dispatch(struct offload_pool *pool)
+/* Called with the lock held, which it releases. max: threads. */
+static int dispatch(struct offload_pool *pool, unsigned max)
 {
 	int r = 0;
-	pthread_mutex_lock(&pool->lock);
-	unsigned sleepers = pool->queued < pool->idle ? pool->queued : pool->idle;
-	for (unsigned have = pool->idle;
-		r == 0 && have < pool->queued && pool->threads < pool->options.threads_max;
-		have++) {
+	unsigned wanted = pool->queued < max ? pool->queued : max;
+	unsigned sleepers = wanted < pool->idle ? wanted : pool->idle;
+	bool timekeeper = wanted > sleepers && pool->timekeeper;
+	for (unsigned have = sleepers + timekeeper;
+		r == 0 && have < wanted && pool->threads < pool->options.threads_max; have++) {
 		r = detached_start(pool->options.stack_bytes, run_pool, pool);
 		pool->threads += r == 0;
 		pool->refs += r == 0;
 	}
+	pool->by_itself = false;
 	pthread_mutex_unlock(&pool->lock);
 	/* Not with the lock held, on which a thread would stop again at once. */
 	for (unsigned i = 0; i < sleepers; i++) {
 		pthread_cond_signal(&pool->work);
 	}
+	if (timekeeper) {
+		pthread_cond_signal(&pool->alarm);
+	}
 	return r;
+}
+
+int offload_pool_dispatch(struct offload_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	return dispatch(pool, pool->options.threads_max);
+}
+
+int offload_pool_dispatch_one(struct offload_pool *pool, bool later)
+{
+	pthread_mutex_lock(&pool->lock);
+	if (later) {
+		(void)start_later(pool);
+	}
+	return dispatch(pool, 1);
+}
+
+void offload_pool_start_at(struct offload_pool *pool, uint64_t at_ns, uint64_t now_ns)
+{
+	pthread_mutex_lock(&pool->lock);
+	const bool earlier = pool->timekeeper && at_ns < pool->start_ns;
+	if (at_ns != pool->asked_ns) {
+		pool->step_ns =
+			at_ns > pool->asked_ns && pool->asked_ns > 0 ? at_ns - pool->asked_ns : 0;
+		pool->asked_ns = at_ns;
+	}
+	pool->start_ns = at_ns;
+	pool->offset_ns = monotonic_ns() - now_ns;
+	const bool nobody = !pool->timekeeper && pool->idle > 0;
+	pthread_mutex_unlock(&pool->lock);
+	if (earlier) {
+		pthread_cond_signal(&pool->alarm);
+	} else if (nobody) {
+		pthread_cond_signal(&pool->work);
+	}
 }
 
 void offload_pool_wait(struct offload_pool *pool, uint64_t limit_ns)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	limit_ns += (uint64_t)until.tv_nsec;
-	until.tv_sec += (time_t)(limit_ns / 1000000000);
-	until.tv_nsec = (long)(limit_ns % 1000000000);
+	const struct timespec until = timespec_of(monotonic_ns() + limit_ns);
 	int r = 0;
 	pthread_mutex_lock(&pool->lock);
 	while (r == 0 && pool->running + pool->queued > 0) {
@@ -236,6 +311,15 @@ unsigned offload_pool_threads(struct offload_pool *pool)
 	unsigned threads = pool->threads;
 	pthread_mutex_unlock(&pool->lock);
 	return threads;
+}
+
+bool offload_pool_behind(struct offload_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	bool behind = pool->queued > 0 && (pool->idle > 0 || pool->timekeeper ||
+						  pool->threads < pool->options.threads_max);
+	pthread_mutex_unlock(&pool->lock);
+	return behind;
 }
 
 int offload_job_create(struct offload_pool *pool, const struct offload_ops *ops, void *data,
@@ -253,10 +337,21 @@ int offload_job_create(struct offload_pool *pool, const struct offload_ops *ops,
 	return 0;
 }
 
-void offload_job_queue(struct offload_job *job)
+void offload_job_queue(struct offload_job *job, bool later)
 {
 	pthread_mutex_lock(&job->pool->lock);
-	enqueue(job);
+	enqueue(job, later);
+	pthread_mutex_unlock(&job->pool->lock);
+}
+
+void offload_job_cancel(struct offload_job *job)
+{
+	pthread_mutex_lock(&job->pool->lock);
+	if (job->phase == OFFLOAD_QUEUED) {
+		dequeue(job);
+		job->phase = OFFLOAD_IDLE;
+		job_unref(job);
+	}
 	pthread_mutex_unlock(&job->pool->lock);
 }
 
@@ -289,8 +384,12 @@ bool offload_job_detach(struct offload_job *job, bool (*trivial)(const void *dat
 			job_unref(job);
 		}
 		job->phase = OFFLOAD_GONE;
+	} else if (job->phase == OFFLOAD_QUEUED && job->later) {
+		dequeue(job);
+		job_unref(job);
+		enqueue(job, false);
 	} else if (job->phase == OFFLOAD_IDLE || job->phase == OFFLOAD_DONE) {
-		enqueue(job);
+		enqueue(job, false);
 	}
 	pthread_mutex_unlock(&job->pool->lock);
 	if (gone) {
@@ -308,81 +407,4 @@ void offload_job_unref(struct offload_job *job)
 	pthread_mutex_lock(&pool->lock);
 	job_unref(job);
 	pthread_mutex_unlock(&pool->lock);
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-	free(handle->data);
-}
-
-static void offload_close(struct offload *offload)
-{
-	offload_job_unref(offload->job);
-	offload_pool_detach(offload->pool);
-	uv_close((uv_handle_t *)&offload->wake, on_closed);
-}
-
-static void deliver(struct offload *offload)
-{
-	const struct offload_ops *ops = offload->job->ops;
-	void *data = offload->job->data, *ctx = offload->ctx;
-	int result = offload_job_accept(offload->job);
-	offload_close(offload);
-	ops->done(ctx, result, data);
-}
-
-static void on_wake(uv_async_t *wake)
-{
-	struct offload *offload = wake->data;
-	if (offload_job_phase(offload->job) == OFFLOAD_DONE) {
-		deliver(offload);
-	}
-}
-
-bool offload_wait(struct offload *offload, unsigned ms)
-{
-	offload_pool_wait(offload->pool, ms * UINT64_C(1000000));
-	bool done = offload_job_phase(offload->job) == OFFLOAD_DONE;
-	if (done) {
-		deliver(offload);
-	}
-	return done;
-}
-
-int offload_start(
-	uv_loop_t *loop, const struct offload_ops *ops, void *data, void *ctx, struct offload **ret)
-{
-	struct offload *offload = mem_zalloc(sizeof(*offload));
-	int r = offload ? uv_async_init(loop, &offload->wake, on_wake) : -ENOMEM;
-	if (r < 0) {
-		free(offload);
-		return r;
-	}
-	const struct offload_pool_options options = {
-		.wake = &offload->wake, .threads_max = 1, .stack_bytes = STACK_BYTES};
-	offload->wake.data = offload;
-	offload->ctx = ctx;
-	r = offload_pool_create(&options, &offload->pool);
-	r = r < 0 ? r : offload_job_create(offload->pool, ops, data, &offload->job);
-	if (r < 0) {
-		goto error;
-	}
-	offload_job_queue(offload->job);
-	r = offload_pool_dispatch(offload->pool);
-	if (r == 0) {
-		*ret = offload;
-		return 0;
-	}
-	dequeue(offload->job); /* No thread has it: data stays the caller's. */
-	job_unref(offload->job);
-error:
-	offload_close(offload);
-	return r;
-}
-
-void offload_detach(struct offload *offload)
-{
-	(void)offload_job_detach(offload->job, NULL);
-	(void)offload_pool_dispatch(offload->pool);
-	offload_close(offload);
 }

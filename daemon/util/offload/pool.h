@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offload.h: runs what may block on threads, and delivers results on the loop. Every job can be
- * abandoned: when what it waits for never answers, its thread is left behind with the job's data,
- * which it releases when it returns. Unlike libuv's workers, which abort the process when a thread
- * is refused, a refusal is an error of the call.
+ * pool.h: runs jobs again and again on a few threads. Every job can be abandoned: when what it
+ * waits for never answers, its thread is left behind with the job's data, which it releases when it
+ * returns.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -16,26 +16,6 @@ struct offload_ops {
 	void (*done)(void *ctx, int result, void *data); /* offload_start(): on the loop, once */
 	void (*release)(void *data);			 /* of an abandoned job, on any thread */
 };
-
-/* work(ctx) on a detached thread that receives no signals. -EAGAIN, -ENOMEM. */
-int detached_start(size_t stack_bytes, void *(*work)(void *ctx), void *ctx);
-
-/* ---- one job on a thread of its own ---- */
-
-struct offload;
-
-/* -ENOMEM, -EAGAIN: no thread; data is the caller's again then. */
-int offload_start(uv_loop_t *loop, const struct offload_ops *ops, void *data, void *ctx,
-	struct offload **ret);
-
-/* For the start of the process: waits that long for the end, off the loop. True: done was called
- * and the job is gone. */
-bool offload_wait(struct offload *job, unsigned ms);
-
-/* Abandons the job, before done: done is not called, data is released when the work has ended. */
-void offload_detach(struct offload *job);
-
-/* ---- jobs that run again and again, on a few threads ---- */
 
 struct offload_pool;
 struct offload_job;
@@ -63,26 +43,39 @@ int offload_pool_create(const struct offload_pool_options *options, struct offlo
  * returns frees the pool. Every job has been abandoned and unreferenced before. Accepts NULL. */
 void offload_pool_detach(struct offload_pool *pool);
 
-/* While the pool is corked nothing is sent to wake: the caller looks for results itself afterwards.
- * It saves the wake-up for jobs that are quick. */
-void offload_pool_cork(struct offload_pool *pool, bool corked);
-
 /* Wakes or starts threads for what is queued: once for all jobs of a tick, so that they do not stop
  * the loop at the lock while it still queues. 0, or -errno: no further thread could be started. */
 int offload_pool_dispatch(struct offload_pool *pool);
 
-/* Waits until no job runs or is queued, at most limit_ns. */
+/* The same, with one thread for all of it, and of what is queued for later as well where later is
+ * set: each wake-up costs more than a quick job. */
+int offload_pool_dispatch_one(struct offload_pool *pool, bool later);
+
+/* A thread that has nothing else to do begins at at_ns, on a clock that shows now_ns, with what is
+ * queued for later, does all of it, and sends one wake-up at the end. It wakes itself, and also for
+ * the next start if that is as long after this one as this one is after the one before. While all
+ * threads are busy nothing begins. */
+void offload_pool_start_at(struct offload_pool *pool, uint64_t at_ns, uint64_t now_ns);
+
+/* Waits until no job runs or is queued, at most limit_ns; not for what is queued for later. */
 void offload_pool_wait(struct offload_pool *pool, uint64_t limit_ns);
 
 /* The number of threads; fewer than threads_max while a job is queued: the system refuses more. */
 unsigned offload_pool_threads(struct offload_pool *pool);
 
+/* True when jobs are queued that a further thread could do. */
+bool offload_pool_behind(struct offload_pool *pool);
+
 /* An idle job of the pool. ops->done is not used. -ENOMEM. */
 int offload_job_create(struct offload_pool *pool, const struct offload_ops *ops, void *data,
 	struct offload_job **ret);
 
-/* Queues an idle job. Nothing runs before offload_pool_dispatch(). Allocates nothing. */
-void offload_job_queue(struct offload_job *job);
+/* Queues an idle job. Nothing runs before offload_pool_dispatch(); what is queued for later, before
+ * offload_pool_start_at(). Allocates nothing. */
+void offload_job_queue(struct offload_job *job, bool later);
+
+/* Makes a queued job idle that no thread has begun. */
+void offload_job_cancel(struct offload_job *job);
 
 enum offload_phase offload_job_phase(struct offload_job *job);
 

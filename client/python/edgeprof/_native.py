@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder of edgeprof._fast, a C extension over libedgeprof. What it shares with the one in Python
+(_pure.py) has the same names there."""
+import os
+from typing import Any, Dict, Mapping, Optional
+
+from . import _fast
+from . import _layout as L
+from ._common import FRAME_DOC, Detailed, Names, program, tell_multiprocessing
+from ._values import u64
+
+stage, frame, emit, Profiler = _fast.stage, _fast.frame, _fast.emit, _fast.Profiler
+read_advice = _fast.advice
+frame.__doc__ = FRAME_DOC
+
+
+def _text(name: str) -> bytes:
+    """As C has strings. All control characters become `_`, but names stay apart that were."""
+    return name.encode("utf-8", "surrogateescape").replace(b"\0", b"\1")
+
+
+def _label(text: Optional[str]) -> Optional[str]:
+    return text if text is None else text.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+class _Process(Names):
+    off = os.environ.get("EDGEPROF_DISABLE") == "1"
+
+    def configure(self, app: Optional[str] = None) -> bytes:
+        """Only the first name counts."""
+        if self.app is None:
+            self.app = L.clean(app or program())
+        return self.app
+
+    def _add(self, name: str, category: Optional[str], unit: Optional[str]) -> int:
+        if name[0] == L.LABEL_SIGN:
+            text = L.text(name[1:]).replace(b"\0", b"\1")
+            return int(_fast.declare(text, None, None, "m"))
+        kind = "n" if category is None else "s"
+        return int(_fast.declare(_text(name), _label(category), _label(unit), kind))
+
+    def declare_stage(self, name: str, category: Optional[str], unit: Optional[str]) -> int:
+        """The same of a stage, which is another one on each compute unit."""
+        index = self.declare(name, category, unit)
+        if unit and index >= 0:
+            index = _fast.declare(_text(name), _label(category), _label(unit), "s")
+        if unit is not None and index >= 0:
+            self.names[(name, unit)] = index  # type: ignore[index]
+        return index
+
+
+process = _Process(_fast.names)
+
+
+def new_stage(
+    name: str,
+    frame: Optional[int] = None,
+    unit: Optional[str] = None,
+    category: Optional[str] = None,
+    attributes: Optional[Mapping[str, float]] = None,
+    cpu_time: bool = False,
+) -> Any:
+    """stage() of a new name, or with options."""
+    index = process.declare_stage(name, category, unit)
+    own = L.NO_FRAME if frame is None else u64(frame, "frame")
+    scope = _fast.new(index, own)
+    if frame is None and not attributes and not cpu_time:
+        return scope
+    return Detailed(scope, index, process.numbers(attributes), cpu_time, emit)
+
+
+new_stage.__qualname__ = new_stage.__name__ = "stage"
+
+
+def started() -> bytes:
+    """Before the first event of this process: its name."""
+    tell_multiprocessing(shutdown)
+    return process.configure()
+
+
+def connect(app: Optional[str] = None) -> bool:
+    process.configure(app)
+    return bool(counts(True)["attached"])
+
+
+def shutdown() -> None:
+    process.off = True
+    _fast.shutdown()
+
+
+def counts(look: bool = False) -> Dict[str, Any]:
+    names = ("sent", "received", "dropped", "in_ring", "unattached", "attached")
+    return dict(zip(names, _fast.counts(look)))

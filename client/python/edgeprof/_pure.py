@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder in Python alone. What it shares with the one in C (_native.py) has the same names there."""
+import itertools
+from time import monotonic_ns
+from typing import Any, Callable, Dict, List, Optional
+
+from . import _layout as L
+from ._common import FRAME_DOC
+from ._process import connect, counts, process, read_advice, shutdown
+from ._scope import stage
+from ._thread import current, emit
+from ._values import u64
+
+__all__ = [
+    "Profiler", "connect", "counts", "emit", "frame", "process", "read_advice", "shutdown", "stage",
+]  # fmt: skip
+
+_ids = itertools.count()
+
+
+class frame:
+    __doc__ = FRAME_DOC
+    __slots__ = ("id", "_start", "_outer", "_generation")
+
+    def __init__(self, id: Optional[int] = None) -> None:
+        self.id = next(_ids) if id is None else u64(id, "id")
+        self._start: Optional[int] = None
+        self._outer = L.NO_FRAME
+        self._generation = 0
+
+    def __enter__(self) -> "frame":
+        thread = current()
+        self._generation = process.generation
+        self._outer = thread.frame
+        thread.frame = self.id
+        self._start = monotonic_ns()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        end = monotonic_ns()
+        thread = current()
+        start, self._start = self._start, None
+        thread.frame = self._outer
+        if process.on_frame is not None and start is not None:
+            process.on_frame(end, end - start)
+        if start is None or self._generation != process.generation:
+            return
+        flags = L.FAILED if kind is not None else 0
+        thread.write(end, 0, L.FRAME, flags, L.NOT_MEASURED, start, end - start, self.id)
+
+
+class Profiler:
+    """start and stop of StageProfiler."""
+
+    timings: Dict[str, List[float]]
+    _names: Dict[Any, int]
+    _declare: Callable[[str], int]
+    orphan_end = abandoned = 0
+    _stage: Optional[str] = None
+    _index = _start = 0
+
+    def start(self, stage_name: str) -> None:
+        """TypeError, ValueError: not a name (any non-empty str is)."""
+        index = self._names.get(stage_name) if type(stage_name) is str else None
+        self._index = self._declare(stage_name) if index is None else index
+        if self._stage is not None:
+            self.abandoned += 1
+        self._stage = stage_name
+        self._start = monotonic_ns()
+
+    def stop(self) -> None:
+        end = monotonic_ns()
+        name, self._stage = self._stage, None
+        if name is None:
+            self.orphan_end += 1
+            return
+        self.timings[name].append((end - self._start) / 1e6)
+        emit(self._index, L.COMPLETE, end - self._start, 0, L.NOT_MEASURED, self._start)

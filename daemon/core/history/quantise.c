@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantise.c: turns values into codes of whole numbers, the ones that rows keep, and back. */
+#include "daemon/core/history/row.h"
+
+#include <math.h>
+
+/* Codes of units that are rounded. Below 2^14 quanta a code is the number of quanta. From there on
+ * each doubling has 2^13 codes: exponent e >= 1, mantissa m in [2^13, 2^14), value m * 2^e quanta,
+ * code 2^14 + (e - 1) * 2^13 + (m - 2^13). So codes rise with their values, and neighbours differ
+ * by at most 1/2^13. */
+enum { MANTISSA_BITS = 13 };
+
+#define MANTISSA_LEAST (INT64_C(1) << MANTISSA_BITS)
+
+static int64_t round_code(double quanta)
+{
+	int64_t whole = llround(quanta);
+	if (whole < 2 * MANTISSA_LEAST) {
+		return whole;
+	}
+	int exponent = 63 - MANTISSA_BITS - __builtin_clzll((unsigned long long)whole);
+	/* a mantissa that is rounded up to 2^14 is the next exponent's first code */
+	int64_t mantissa = llround(ldexp(quanta, -exponent));
+	return exponent * MANTISSA_LEAST + mantissa;
+}
+
+static double unround_code(int64_t code)
+{
+	if (code < 2 * MANTISSA_LEAST) {
+		return (double)code;
+	}
+	int64_t exponent = code / MANTISSA_LEAST - 1;
+	int64_t mantissa = code % MANTISSA_LEAST + MANTISSA_LEAST;
+	/* beyond is what no encoder wrote: 2^52 quanta have the exponent 39 */
+	return (double)(mantissa << (exponent < 40 ? exponent : 40));
+}
+
+/* Quanta below 1 are powers of ten: multiplying by the whole number 1/quantum, and dividing by it
+ * on the way back, gives the nearest double to the decimal (45.123, not 45.123000000000005). */
+bool history_quantise(enum unit unit, double value, int64_t *ret)
+{
+	const double per_one = unit_quanta_per_one(unit);
+	const double quanta = per_one > 0 ? value * per_one : value / unit_quantum(unit);
+	/* Also false for NAN. */
+	if (!(fabs(quanta) <= (double)HISTORY_QUANTA_LIMIT)) {
+		return false;
+	}
+	if (!unit_rounded(unit)) {
+		*ret = llround(quanta);
+	} else {
+		*ret = quanta < 0 ? -round_code(-quanta) : round_code(quanta);
+	}
+	return true;
+}
+
+double history_unquantise(enum unit unit, int64_t value)
+{
+	const double per_one = unit_quanta_per_one(unit);
+	double quanta = (double)value;
+	if (unit_rounded(unit)) {
+		quanta = value < 0 ? -unround_code(-value) : unround_code(value);
+	}
+	return per_one > 0 ? quanta / per_one : quanta * unit_quantum(unit);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample.c: turns the statistics of apps into metrics once an interval. A sample is due at whole
+ * multiples of it, as the sources are, and waits a moment for them to wake the loop: both share one
+ * wake-up. It goes on over several iterations when there is much to do: each ends with the part in
+ * which its time is over. One part commits all metrics, as of one moment.
+ */
+#include "daemon/core/diagnose/diagnoses.h"
+#include "daemon/ingest/ingest_private.h"
+#include "daemon/util/sysops.h"
+
+static const uint64_t SHARE_NS = 50 * 1000000; /* how long a sample waits for a wake-up */
+static const uint64_t ITERATION_NS = 250000;   /* after which a part is an iteration's last */
+
+enum {
+	SAVES = 8,  /* iterations between two samples that save for a restart */
+	STAGES = 8, /* that are sampled between two looks at the time */
+};
+
+static void close_silent(struct ingest *ingest, uint64_t now_ns)
+{
+	struct connection *next;
+	for (struct connection *c = LIST_FIRST(&ingest->connections); c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (!c->attachment && now_ns - c->accepted_ns > HELLO_TIMEOUT_S * 1000000000ull) {
+			ingest_refuse(ingest, &c->peer, NULL, "no hello within 5 s");
+			ingest_disconnect(c);
+		}
+	}
+}
+
+static void drain(struct ingest *ingest, uint64_t now_ns)
+{
+	close_silent(ingest, now_ns);
+	if (ingest->listen_paused) {
+		ingest_listen(ingest);
+	}
+	ingest_drain(ingest);
+	ingest_resume_connections(ingest);
+}
+
+static void commit(struct ingest *ingest, uint64_t now_ns)
+{
+	struct attachment *a;
+	LIST_FOREACH(a, &ingest->attachments, link)
+	{
+		attachment_sample(a, now_ns);
+	}
+	apps_sample(ingest->core->apps, now_ns);
+	LIST_FOREACH(a, &ingest->attachments, link)
+	{
+		attachment_advise(a, now_ns);
+	}
+	ingest->saves = SAVES;
+}
+
+/* Does the next part, or some of it. */
+static void run_part(struct ingest *ingest, uint64_t now_ns)
+{
+	bool more = false;
+	switch (ingest->part) {
+	case SAMPLE_DRAIN:
+		drain(ingest, now_ns);
+		break;
+	case SAMPLE_AHEAD:
+		more = apps_sample_ahead(ingest->core->apps, STAGES);
+		break;
+	case SAMPLE_COMMIT:
+		commit(ingest, now_ns);
+		break;
+	case SAMPLE_JUDGE:
+		if (ingest->core->diagnoses) {
+			diagnoses_tick(ingest->core->diagnoses, now_ns);
+		}
+		break;
+	case SAMPLE_PARTS:
+		break;
+	}
+	ingest->part += !more;
+}
+
+static void on_sample(uv_timer_t *timer)
+{
+	struct ingest *ingest = timer->data;
+	uint64_t now_ns = sysops()->now_ns(), end_ns = now_ns + ITERATION_NS;
+	/* not in an iteration that others have filled; once, since each may be such a one */
+	ingest->postponed = !ingest->postponed && now_ns - ingest->waited_ns > ITERATION_NS;
+	while (!ingest->postponed && ingest->part < SAMPLE_PARTS && now_ns < end_ns) {
+		run_part(ingest, now_ns);
+		now_ns = sysops()->now_ns();
+	}
+	if (ingest->part < SAMPLE_PARTS) {
+		ingest->sample_ns = UINT64_MAX;
+		uv_timer_start(timer, on_sample, 1, 0);
+	} else {
+		ingest_await_sample(ingest, now_ns);
+	}
+}
+
+/* The next multiple of the interval that is half of one away at least, and a little later, within
+ * which others are likely to wake the loop. */
+void ingest_await_sample(struct ingest *ingest, uint64_t now_ns)
+{
+	const uint64_t every_ns = ingest->options.sample_interval_ns;
+	const uint64_t share_ns = every_ns / 4 < SHARE_NS ? every_ns / 4 : SHARE_NS;
+	ingest->part = SAMPLE_DRAIN;
+	ingest->sample_ns = ((now_ns + every_ns / 2) / every_ns + 1) * every_ns;
+	uv_timer_start(&ingest->sample, on_sample, ingest_ms(ingest->sample_ns + share_ns - now_ns),
+		ingest_ms(every_ns));
+}
+
+void ingest_sample_now(struct ingest *ingest)
+{
+	ingest->sample_ns = UINT64_MAX;
+	uv_timer_start(&ingest->sample, on_sample, 0, 0);
+}
