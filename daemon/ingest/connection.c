@@ -71,7 +71,7 @@ static void read_hello(struct connection *connection)
 	}
 	if (r == 0) {
 		r = attachment_create(connection, &hello, memfd, &reason);
-		if (r < 0) {
+		if (r < 0 && reason) {
 			ingest_refuse(ingest, &connection->peer, hello.app, reason);
 		}
 	} else if (reason) {

@@ -139,6 +139,7 @@ int hello_check(
 		*reason = "different page size";
 	} else if (offset_ns > CLOCK_TOLERANCE_NS) {
 		*reason = "its monotonic clock is more than 1 s off (another time namespace)";
+		return hello->mono_ns < from_ns ? -ESTALE : -EBADMSG;
 	} else {
 		return 0;
 	}

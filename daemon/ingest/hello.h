@@ -22,7 +22,8 @@ int hello_receive(int fd, struct deferred_close *deferred, struct account *accou
 int hello_receive_wake(int fd);
 
 /* Compares the fields with this machine. The kernel received it between from_ns, which is earlier
- * when the daemon was stalled, and now_ns. 0, or -EBADMSG with *reason. */
+ * when the daemon was stalled, and now_ns. 0, or -EBADMSG with *reason; -ESTALE with *reason: it
+ * was sent over a second before that, or by another clock. */
 int hello_check(
 	const struct proto_hello *hello, uint64_t from_ns, uint64_t now_ns, const char **reason);
 

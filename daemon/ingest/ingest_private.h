@@ -57,6 +57,8 @@ struct attachment {
 	unsigned passes, calls; /* drains since ending: those that read all, all */
 };
 
+enum { LATE_HELLOS = 16 };
+
 /* Of a sample, in their order. */
 enum sample_part { SAMPLE_DRAIN, SAMPLE_AHEAD, SAMPLE_COMMIT, SAMPLE_JUDGE, SAMPLE_PARTS };
 
@@ -79,6 +81,11 @@ struct ingest {
 	uint64_t drains;	    /* of all attachments */
 	struct iteration iteration; /* work done in this one */
 	struct iteration hellos;    /* read in this one */
+	struct {
+		pid_t pid;
+		uint64_t offset_ns;
+	} late[LATE_HELLOS];  /* the latest hellos that came over a second after they were made */
+	unsigned late_hellos; /* so far */
 	uint64_t mapped_bytes;
 	unsigned saves; /* iterations left to save in until the next sample */
 	uint64_t
@@ -138,7 +145,7 @@ void ingest_disconnect(struct connection *connection);
 void connection_resume(struct connection *connection);
 
 /* Checks and maps what a hello brought; closes the descriptor in any case. 0, or -errno with
- * *reason (static text). */
+ * *reason (static text); NULL: nothing is wrong, the client is to try again. */
 int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
 	const char **reason);
 /* Once a sample: reads the ids of threads that are not known yet. */
