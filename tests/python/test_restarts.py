@@ -59,6 +59,9 @@ print(json.dumps(dict(edgeprof.counts(), tried=sum(tried) + ticks)))
 import edgeprof, time
 end = time.monotonic() + 30
 with edgeprof.stage("around"):   # opened before there is a daemon
+    for _ in range(20):
+        with edgeprof.stage("tick"): pass
+    print("alone", flush=True)
     while not edgeprof.counts()["attached"]:
         assert time.monotonic() < end
         with edgeprof.stage("tick"): time.sleep(0.01)
@@ -70,7 +73,7 @@ assert c["unattached"] > 10 and c["sent"] >= 1, c
         daemon = Daemon()
         try:
             with start(code, app_env(daemon)) as app:
-                time.sleep(0.3)  # nothing to await: it runs with nobody there
+                self.assertEqual(app.stdout.readline(), "alone\n")
                 daemon.start()
                 self.assertEqual(app.stdout.readline(), "attached\n")
                 name = until("the app", lambda: daemon.call("ListApps")["apps"])[0]["name"]
