@@ -15,6 +15,7 @@
 #include "daemon/core/archive/boots.h"
 #include "daemon/core/status/recordings.h"
 #include "daemon/host/notify.h"
+#include "daemon/host/refusal.h"
 #include "daemon/host/rundir.h"
 #include "daemon/persist/persist.h"
 #include "daemon/persist/statedir.h"
@@ -242,6 +243,17 @@ static int no_memory(void)
 	return -ENOMEM;
 }
 
+/* A client whose connection started the service learns why it ends. */
+static int load_config(struct daemon *daemon)
+{
+	char error[512] = "";
+	int r = daemon_load_config(daemon->config_path, &daemon->config, error, sizeof(error));
+	if (r == -EINVAL) {
+		refusal_answer(notify_listen_fd(), error);
+	}
+	return r;
+}
+
 int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct daemon **ret)
 {
 	struct daemon *daemon = mem_zalloc(sizeof(*daemon));
@@ -259,7 +271,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 			return no_memory();
 		}
 	}
-	int r = daemon_load_config(daemon->config_path, &daemon->config, NULL, 0);
+	int r = load_config(daemon);
 	if (r < 0) {
 		return r;
 	}

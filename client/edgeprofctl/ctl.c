@@ -95,6 +95,9 @@ static const struct {
 		"group [{group}|edgeprof] only; join it: sudo usermod -aG [{group}|edgeprof] "
 		"$USER, then log in again"},
 	{"ReloadFailed", CTL_BAD_NEWS, "reload rejected: {text}"},
+	{"ConfigurationInvalid", CTL_UNREACHABLE,
+		"edgeprofd cannot start: invalid configuration ('sudo edgeprofd "
+		"--check-config' shows all errors)[: {text}]"},
 	{"RecordFailed", CTL_BAD_NEWS, "recording failed: {text}"},
 	{"SessionFailed", CTL_BAD_NEWS, "{asked}: {text}"},
 	{"LimitReached", CTL_BAD_NEWS, "{asked}: limit of {limit:0} {what} reached"},

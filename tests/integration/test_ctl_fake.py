@@ -203,6 +203,13 @@ class ExitCodes(Case):
             self.ctl("alerts", "--check", "-j", status=1)
             self.assertIn("a.conf:3: unknown key", self.ctl("reload", status=1)[1])
 
+    def test_a_daemon_that_refuses_its_configuration_is_not_reached(self):
+        for text in ({"text": "a.conf:3: unknown key"}, {}):
+            with self.daemon(GetStatus=error("io.edgeprof.ConfigurationInvalid", **text)):
+                said = self.ctl("status", status=69)[1]
+                self.assertIn("edgeprofd --check-config", said)
+                self.assertEqual("errors): a.conf:3: unknown key\n" in said, bool(text), said)
+
     def test_pending_is_no_bad_news(self):
         with self.daemon(ListAlerts={"alerts": [dict(ALERT, state="pending")]}):
             self.ctl("alerts", "--check", status=0)

@@ -191,7 +191,10 @@ def test_ready_comes_before_the_history_is_read():
         daemon.clean()
 
 
-def test_socket_activation_of_varlink():
+@contextlib.contextmanager
+def activated(config):
+    """A daemon that a connection started, as a service manager does it: a client that waits, the run directory, and a
+    function that waits for the daemon's exit status."""
     with tempfile.TemporaryDirectory() as scratch:
         run_dir = pathlib.Path(scratch) / "run"
         run_dir.mkdir()
@@ -200,24 +203,46 @@ def test_socket_activation_of_varlink():
         listener.listen(16)
         early = Varlink(run_dir / "io.edgeprof")
         early.send("org.varlink.service.GetInfo")
-        config = pathlib.Path(scratch) / "conf"
-        config.write_text("")
+        file = pathlib.Path(scratch) / "conf"
+        file.write_text(config)
         child = os.fork()
         if child == 0:
             os.dup2(listener.fileno(), 3)
             os.set_inheritable(3, True)
             env = dict(os.environ, LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), LISTEN_FDNAMES="varlink",
                        EDGEPROF_RUNTIME_DIR=str(run_dir))
-            os.execve(str(DAEMON), [str(DAEMON), "-c", str(config)], env)
+            os.execve(str(DAEMON), [str(DAEMON), "-c", str(file)], env)
+
+        def end():
+            _, status = os.waitpid(child, 0)
+            return os.waitstatus_to_exitcode(status)
+
+        with contextlib.closing(listener), contextlib.closing(early):
+            yield early, run_dir, child, end
+
+
+def test_socket_activation_of_varlink():
+    with activated("") as (early, run_dir, child, end):
         try:
             # who connected before the daemon came is answered
             assert early.reply()["parameters"]["product"]
         finally:
             os.kill(child, signal.SIGTERM)
-            _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
+            status = end()
+        assert status == 0
         # the socket is the service manager's: it stays
         assert (run_dir / "io.edgeprof").exists() and not (run_dir / "events").exists()
+
+
+def test_who_started_a_daemon_of_a_wrong_configuration_is_told():
+    with activated("[sampling]\nintervall = 1s\n") as (early, run_dir, _, end):
+        with contextlib.closing(Varlink(run_dir / "io.edgeprof")) as silent:  # it sends nothing, and is told all the same
+            assert end() == 78
+            for client in (early, silent):
+                message = client.receive()
+                assert message["error"] == "io.edgeprof.ConfigurationInvalid", message
+                assert "conf:2: " in message["parameters"]["text"], message
+                assert client.receive() is None
 
 
 def test_stop_leaves_no_socket_behind():

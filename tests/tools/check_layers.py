@@ -48,7 +48,7 @@ LIBRARIES = {
     r"ini\.h": ["daemon/config/config.c"],
     r"sys/socket\.h": [
         "daemon/util/deferred_close.c", "daemon/ingest/", "daemon/varlink/", "daemon/publish/", "daemon/recorder/",
-        "daemon/host/notify.c", "daemon/host/socket.", "client/",
+        "daemon/host/notify.c", "daemon/host/refusal.c", "daemon/host/socket.", "client/",
     ],
 }  # fmt: skip
 
