@@ -230,7 +230,7 @@ int complete(const struct verb *const *verbs, char **words, int count)
 		line.typed = "";
 	}
 	const char *equals = strchr(line.typed, '=');
-	if (!line.pending && strncmp(line.typed, "--", 2) == 0 && equals) {
+	if (!line.pending && line.typed[0] == '-' && line.typed[1] == '-' && equals) {
 		struct text prefix = TEXT_IN(line.prefix);
 		text_add(&prefix, "%.*s", (int)(equals + 1 - line.typed), line.typed);
 		line.pending = find_option(&line, line.typed);

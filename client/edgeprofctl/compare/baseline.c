@@ -144,7 +144,7 @@ static int load(struct ctl *ctl, const char *path, cJSON **ret)
 
 int baseline_read(struct ctl *ctl, const char *path, struct measured *ret, size_t *ret_count)
 {
-	cJSON *object;
+	cJSON *object = NULL;
 	int status = load(ctl, path, &object), series;
 	if (status != CTL_FINE) {
 		return status;

@@ -146,8 +146,8 @@ static void take_sensors(struct taking *taking)
 {
 	const struct data *data = taking->data;
 	char energy[PROTO_PATH_SIZE], rss[PROTO_PATH_SIZE];
-	snprintf(energy, sizeof(energy), "frame/%s/energy_mj", data->app);
-	snprintf(rss, sizeof(rss), "process/%s/rss", data->app);
+	snprintf(energy, sizeof(energy), "frame/%.*s/energy_mj", PROTO_NAME_SIZE - 1, data->app);
+	snprintf(rss, sizeof(rss), "process/%.*s/rss", PROTO_NAME_SIZE - 1, data->app);
 	take_series(taking, "power", data_series(data, "power/total"));
 	take_series(taking, "energy", data_series(data, energy));
 	const struct data_series *memory = data_series(data, rss);

@@ -57,7 +57,8 @@ static void read_reason(struct exec_perf *perf)
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		size_t length = strlen(line);
 		if (length > 0 && line[length - 1] != ':') { /* not just "Error:" */
-			snprintf(perf->reason, sizeof(perf->reason), "%s", line);
+			snprintf(perf->reason, sizeof(perf->reason), "%.*s",
+				(int)sizeof(perf->reason) - 1, line);
 			break;
 		}
 	}

@@ -101,7 +101,7 @@ static int start(struct ctl *ctl)
 {
 	const struct options *options = &ctl->options;
 	bool ends = options->frames != 0 || options->span_ms > 0;
-	cJSON *parameters, *reply;
+	cJSON *parameters = NULL, *reply;
 	int status = make_parameters(ctl, &parameters);
 	if (status != CTL_FINE) {
 		return status;

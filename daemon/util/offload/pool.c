@@ -381,12 +381,12 @@ bool offload_job_detach(struct offload_job *job, bool (*trivial)(const void *dat
 	if (gone) {
 		if (job->phase == OFFLOAD_QUEUED) {
 			dequeue(job);
-			job_unref(job);
+			job->refs--; /* the caller has one, too */
 		}
 		job->phase = OFFLOAD_GONE;
 	} else if (job->phase == OFFLOAD_QUEUED && job->later) {
 		dequeue(job);
-		job_unref(job);
+		job->refs--; /* the caller has one, too */
 		enqueue(job, false);
 	} else if (job->phase == OFFLOAD_IDLE || job->phase == OFFLOAD_DONE) {
 		enqueue(job, false);
