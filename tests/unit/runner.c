@@ -2,9 +2,12 @@
 /* runner.c: runs the unit tests that unit.h registered in this program.
  *
  * Without options it runs all modules; with --case one of them, and with --test one function of it.
+ * Anything else is refused: a test that executes this program again to become another one would
+ * otherwise start all tests, and so on without end, where its argv[0] gets lost on the way.
  * Tests of ../shared run only with --shared, and then alone. Exits with 77 when nothing was run but
  * something was skipped. CK_FORK=no, CK_VERBOSITY and the other variables of libcheck work as
- * usual. */
+ * usual. The functions whose names $EDGEPROF_WITHOUT lists, separated by blanks, run only with
+ * --test. */
 #include "tests/unit/unit.h"
 
 #include <getopt.h>
@@ -88,6 +91,19 @@ static void list_tests(struct unit_entry **entries, size_t count, const char *mo
 	}
 }
 
+/* Whether the names in $EDGEPROF_WITHOUT have this one. */
+static bool is_left_out(const char *name)
+{
+	const char *names = getenv("EDGEPROF_WITHOUT");
+	size_t length = strlen(name);
+	for (const char *p = names; p && (p = strstr(p, name)); p += length) {
+		if ((p == names || p[-1] == ' ') && (p[length] == '\0' || p[length] == ' ')) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* The tests of a module that were asked for, or NULL if it has none of them. */
 static Suite *make_suite(struct unit_entry **entries, size_t count, const char *module,
 	const struct request *request)
@@ -108,7 +124,8 @@ static Suite *make_suite(struct unit_entry **entries, size_t count, const char *
 		}
 		shared |= entry->kind == UNIT_SHARED;
 		if (entry->kind != UNIT_TEST || shared != request->shared ||
-			(request->test && strcmp(request->test, entry->test->name) != 0)) {
+			(request->test ? strcmp(request->test, entry->test->name) != 0
+				       : is_left_out(entry->test->name))) {
 			continue;
 		}
 		if (!suite) {
@@ -152,6 +169,9 @@ static int run(struct unit_entry **entries, const struct request *request)
 		if (suite) {
 			srunner_add_suite(runner, suite);
 			suites++;
+		} else if (!request->test && getenv("EDGEPROF_WITHOUT")) {
+			printf("%s: skipped: EDGEPROF_WITHOUT\n", module);
+			skipped++;
 		}
 	}
 	int failed = 0;
@@ -179,6 +199,7 @@ int main(int argc, char **argv)
 		{"test", required_argument, NULL, 't'}, {"shared", no_argument, NULL, 's'},
 		{"list", no_argument, NULL, 'l'}, {0}};
 	struct request request = {0};
+	bool usable = true;
 	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (option) {
 		case 'c':
@@ -194,11 +215,14 @@ int main(int argc, char **argv)
 			request.list = true;
 			break;
 		default:
-			fprintf(stderr,
-				"usage: %s [--list] [--case MODULE] [--test NAME] [--shared]\n",
-				argv[0]);
-			return USAGE;
+			usable = false;
 		}
+	}
+	if (!usable || optind < argc) {
+		fprintf(stderr, "usage: %s [--list] [--case MODULE] [--test NAME] [--shared]\n",
+			argv[0]);
+		free(entries);
+		return USAGE;
 	}
 	if (request.shared && !shared_is_there()) {
 		free(entries);
