@@ -3,9 +3,12 @@
  * multiplication or division by a power of ten that a double holds exactly, which rounds once. */
 #include "proto/statsd/number.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum {
 	MANTISSA_DIGITS = 19, /* what always fits into 64 bits */
@@ -65,19 +68,6 @@ static const char *parse_exponent(const char *at, const char *end, struct decima
 	return at;
 }
 
-/* 10^n by squaring in the widest type there is: a few roundings of its last bits. */
-static long double power_of_ten(int n)
-{
-	long double result = 1, square = 10;
-	for (; n > 0; n >>= 1) {
-		if (n & 1) {
-			result *= square;
-		}
-		square *= square;
-	}
-	return result;
-}
-
 static double decimal_value(const struct decimal *decimal)
 {
 	int exponent = decimal->exponent;
@@ -89,9 +79,11 @@ static double decimal_value(const struct decimal *decimal)
 		double value = (double)decimal->mantissa;
 		return exponent < 0 ? value / powers[-exponent] : value * powers[exponent];
 	}
-	long double value = (long double)decimal->mantissa;
-	return (double)(exponent < 0 ? value / power_of_ten(-exponent)
-				     : value * power_of_ten(exponent));
+	/* Where a long double is a double, as on 32-bit ARM, nothing wider is left to round in. The
+	 * text has no point, which depends on the locale. */
+	char text[40];
+	snprintf(text, sizeof(text), "%" PRIu64 "e%d", decimal->mantissa, exponent);
+	return strtod(text, NULL);
 }
 
 bool statsd_number(const char **at, const char *end, double *ret)
