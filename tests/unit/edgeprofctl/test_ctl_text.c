@@ -151,6 +151,8 @@ START_TEST(times_outside_the_calendar_are_dashes)
 	setenv("TZ", "UTC", 1);
 	ck_assert_str_eq(format_time(INT64_C(1763703625123456)).text, "2025-11-21 05:40:25");
 	ck_assert_str_eq(format_clock(INT64_C(1763703625123456)).text, "05:40:25.123");
+	/* where time_t has 32 bits it ends in 2038 */
+	ck_assert_str_eq(format_time(INT64_C(4102444799000000)).text, "2099-12-31 23:59:59");
 	ck_assert_str_eq(format_time(0).text, "-");
 	ck_assert_str_eq(format_time(-1).text, "-");
 	ck_assert_str_eq(format_time(INT64_MAX).text, "-");

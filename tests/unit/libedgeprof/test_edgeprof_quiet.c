@@ -130,7 +130,13 @@ END_TEST
 static int forbid_system_calls(void)
 {
 	static const uint32_t allowed[] = {__NR_exit_group, __NR_recvfrom, __NR_sendto, __NR_fstat,
-		__NR_newfstatat, __NR_clock_gettime};
+		__NR_clock_gettime,
+#ifdef __NR_newfstatat
+		__NR_newfstatat,
+#else
+		__NR_fstat64, __NR_fstatat64, __NR_statx, __NR_clock_gettime64,
+#endif
+	};
 	struct sock_filter filter[2 * sizeof(allowed) / sizeof(allowed[0]) + 2];
 	unsigned short n = 0;
 	filter[n++] = (struct sock_filter)BPF_STMT(

@@ -192,6 +192,9 @@ START_TEST(names_are_one_segment_and_unique)
 	ck_assert_str_eq(name, "20251122-010000-alert-hot.3");
 	recordings.open[0] = '\0';
 	recordings.count = 0;
+	ck_assert_int_eq(
+		record_name(&recordings, INT64_C(4102444799000000), RECORD_NOW, "", name), 0);
+	ck_assert_str_eq(name, "20991231-235959-now");
 	static const char *const hostile[] = {
 		"../../etc/passwd", "a\nb", "", "\xff\xfe", "/", "x y", "%s%n"};
 	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
