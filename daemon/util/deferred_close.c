@@ -76,6 +76,16 @@ static void close_rights(struct msghdr *msg)
 	}
 }
 
+/* After 0 bytes were received. A stream has no empty messages, but reports credentials at its end,
+ * too; elsewhere credentials distinguish a message, however empty, from the end. */
+static bool is_end(int fd, const struct msghdr *msg)
+{
+	int type = SOCK_STREAM;
+	socklen_t size = sizeof(type);
+	getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+	return type == SOCK_STREAM || (msg->msg_controllen == 0 && !(msg->msg_flags & MSG_CTRUNC));
+}
+
 /* Receives the messages one by one: descriptors that are closed along with the socket linger. */
 static void empty_socket(int fd)
 {
@@ -88,7 +98,7 @@ static void empty_socket(int fd)
 			.msg_control = control,
 			.msg_controllen = sizeof(control)};
 		ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		if (n < 0 || (n == 0 && msg.msg_controllen == 0)) {
+		if (n < 0 || (n == 0 && is_end(fd, &msg))) {
 			return;
 		}
 		close_rights(&msg);
@@ -220,7 +230,6 @@ void deferred_close_fd(struct deferred_close *deferred, struct account *account,
 	}
 }
 
-/* Credentials distinguish a message, however empty, from the end of the connection. */
 static bool is_unread(int fd)
 {
 	const int on = 1;
@@ -233,7 +242,7 @@ static bool is_unread(int fd)
 		.msg_controllen = sizeof(control)};
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	ssize_t n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	return n > 0 || (n == 0 && (msg.msg_controllen > 0 || (msg.msg_flags & MSG_CTRUNC)));
+	return n > 0 || (n == 0 && !is_end(fd, &msg));
 }
 
 void deferred_close_socket(struct deferred_close *deferred, struct account *account, int fd)
