@@ -15,7 +15,6 @@ enum {
 	REPLY_SIZE = 8192, /* 512 characters of which each is escaped */
 	CLIENTS_MAX = 256, /* more than a backlog holds */
 	REQUEST_MS = 1000, /* for the requests of all: they are sent at once after connect(2) */
-	REQUEST_SIZE = 4096,
 };
 
 static size_t reply(char *buffer, size_t size, const char *text)
@@ -32,18 +31,17 @@ static size_t reply(char *buffer, size_t size, const char *text)
 	return out.length;
 }
 
-/* The request is read, because a client whose request is lost may not look for a reply. */
+/* Not before the request is there: a client that cannot send it may not look for a reply. It stays
+ * unread; what it carries is nothing to wait for. */
 static void answer(int fd, const char *text, int wait_ms)
 {
-	char buffer[REPLY_SIZE], request[REQUEST_SIZE];
+	char buffer[REPLY_SIZE];
 	struct ucred peer = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(peer);
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	bool trusted = peer.uid == 0 || peer.uid == geteuid();
 	size_t length = reply(buffer, sizeof(buffer), trusted ? text : "");
 	poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, wait_ms);
-	while (recv(fd, request, sizeof(request), MSG_DONTWAIT) == (ssize_t)sizeof(request)) {
-	}
 	(void)!send(fd, buffer, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
