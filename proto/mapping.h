@@ -270,7 +270,9 @@ struct proto_geometry {
 #define PROTO_MAP_DECLARATIONS sizeof(struct proto_map_header)
 
 /* Else the compiler calls libatomic, whose locks the peers do not share. ARMv6 needs armv6k. */
-_Static_assert(__atomic_always_lock_free(sizeof(uint64_t), 0), "no lock-free 64-bit atomics");
+#if __GCC_ATOMIC_LLONG_LOCK_FREE != 2
+#error "no lock-free 64-bit atomics"
+#endif
 _Static_assert(sizeof(struct proto_map_header) == 512, "header");
 _Static_assert(sizeof(struct proto_declaration) == 128, "declaration");
 _Static_assert(sizeof(struct proto_slot) == 512, "slot");
