@@ -50,7 +50,11 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 		ts->tv_nsec = (long)(script_ns % 1000000000);
 		return 0;
 	}
+#ifdef SYS_clock_gettime64 /* of 32-bit machines; their time_t has 64 bits, see meson.build */
+	return (int)syscall(SYS_clock_gettime64, clock, ts);
+#else
 	return (int)syscall(SYS_clock_gettime, clock, ts);
+#endif
 }
 
 static uint64_t number(const char *word)

@@ -18,7 +18,12 @@ static atomic_ullong ahead_ns;
 
 int clock_gettime(clockid_t clock, struct timespec *ret)
 {
-	if (syscall(SYS_clock_gettime, clock, ret) < 0) {
+#ifdef SYS_clock_gettime64 /* of 32-bit machines; their time_t has 64 bits, see meson.build */
+	const long number = SYS_clock_gettime64;
+#else
+	const long number = SYS_clock_gettime;
+#endif
+	if (syscall(number, clock, ret) < 0) {
 		return -1;
 	}
 	if (clock == CLOCK_MONOTONIC) {
