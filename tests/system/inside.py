@@ -13,8 +13,8 @@ import socket
 import subprocess
 
 from service import (
-    RUN_DIR, SERVICE, SOCKET, answers_again, call, configuration, count, ctl, journal, metric, pid,
-    process_status, said, shell, show, systemctl, unit_setting, until,
+    RUN_DIR, SERVICE, SOCKET, add_users, answers_again, call, configuration, count, ctl, journal, metric, pid,
+    process_status, said, shell, show, systemctl, until,
 )
 from harness import program, run_tests  # service knows where it is
 
@@ -27,13 +27,11 @@ MEMBER = {"user": "keeper", "group": "keeper", "extra_groups": ["edgeprof"]}
 
 
 def test_the_user_and_the_group_come_with_the_installation():
-    shell("systemd-sysusers")
-    shell("ldconfig")
+    add_users("visitor")
+    add_users("keeper", groups=["edgeprof"])
     user = pwd.getpwnam("edgeprof")
     assert user.pw_uid != 0 and user.pw_shell.endswith("nologin"), user
     assert grp.getgrgid(user.pw_gid).gr_name == "edgeprof", user
-    shell("useradd", "visitor")
-    shell("useradd", "--groups", "edgeprof", "keeper")
 
 
 def test_a_connection_starts_the_service():
@@ -225,27 +223,6 @@ def newest(name):
     return times[-1], len(times)
 
 
-def test_the_broker_is_reached_with_a_password_from_a_credential():
-    """What listens is not a broker: the first message is what counts."""
-    secret = pathlib.Path("/etc/edgeprofd/mqtt-password")
-    secret.write_text("open sesame\n")
-    secret.chmod(0o600)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(30)
-        lines = ["[mqtt]", "host = localhost", f"port = {server.getsockname()[1]}", "username = device-7",
-                 "password_file = /run/credentials/edgeprofd.service/mqtt-password", ""]
-        with configuration("\n".join(lines)):
-            with unit_setting(f"[Service]\nLoadCredential=mqtt-password:{secret}\n"):
-                connection, _ = server.accept()
-                with connection:
-                    connection.settimeout(30)
-                    message = connection.recv(4096)
-                assert message[0] == 0x10 and b"device-7" in message and b"open sesame" in message, message
-            assert not said("open sesame"), "the journal must not know it"
-    secret.unlink()
-    systemctl("restart", SERVICE)
-
-
 def test_a_stopped_service_takes_its_events_socket_along_and_no_other():
     systemctl("stop", SERVICE)
     assert show("ActiveState") == "inactive" and show("ExecMainStatus") == "0"
@@ -279,18 +256,6 @@ def test_a_killed_service_comes_back_with_its_history():
     until("it says that history was kept", lambda: said(HISTORY_KEPT, kept))
     times = call("GetHistory", glob="memory/used")["series"][0]["time_us"]
     assert any(abs(time_us - last) < 1000 for time_us in times), (last, times[-10:])
-
-
-def test_a_hung_service_is_killed_by_the_watchdog():
-    with unit_setting("[Service]\nWatchdogSec=2s\n"):
-        old, started = pid(), int(show("ExecMainStartTimestampMonotonic"))
-        until("it feeds the watchdog for longer than its time",
-              lambda: int(show("WatchdogTimestampMonotonic")) > started + 2_500_000)
-        assert pid() == old and show("NRestarts") == "0", "the watchdog bit a healthy daemon"
-        os.kill(old, signal.SIGSTOP)
-        answers_again(old)
-        assert any("Watchdog timeout" in message for message in (
-            str(entry.get("MESSAGE")) for entry in journal())), "not the watchdog's work"
 
 
 def test_a_wrong_configuration_is_exit_status_78():

@@ -15,9 +15,9 @@ import tempfile
 
 CLONE_NEWNS = 0x00020000
 CACHE = pathlib.Path("/var/tmp")
-BOOT_PATIENCE = 240  # seconds
+BOOT_PATIENCE = 440  # seconds
 MAKE_PATIENCE = 300
-BASE = ["systemd", "systemd-sysv", "dbus", "python3"]
+BASE = ["systemd", "systemd-sysv", "dbus", "python3", "mosquitto", "mosquitto-clients"]
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -54,7 +54,7 @@ def packages_of(programs):
 def tree(programs):
     """The cached tree in which the programs run; made when it is not there."""
     release = platform.freedesktop_os_release()
-    suite = release.get("VERSION_CODENAME")
+    suite = os.environ.get("EDGEPROF_SUITE") or release.get("VERSION_CODENAME")
     if not suite:
         raise Missing("this is not a release with a code name that mmdebstrap knows")
     packages = BASE + packages_of(programs)
@@ -124,8 +124,9 @@ def remove_groups(groups):
                 pass
 
 
-def boot(root, name):
-    """Boots the tree and waits until it powers itself off. Returns what it said on its console."""
+def boot(root, name, options=()):
+    """Boots the tree, nspawn with these options, and waits until it powers itself off. Returns what it said on its
+    console."""
     managed = pathlib.Path("/run/systemd/system").is_dir()
     state = pathlib.Path("/run/systemd/nspawn")
     made_state = not state.exists()
@@ -133,7 +134,7 @@ def boot(root, name):
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", state], check=True)
     before = groups_of_nspawn()
     command = ["systemd-nspawn", "-q", "-D", str(root), "--boot", "--register=no", "--private-network",
-               "--console=pipe", "--link-journal=no", "-M", name]
+               "--console=pipe", "--link-journal=no", "-M", name, *options]
     if not managed:
         command.append("--keep-unit")  # nobody is there who could make a scope for it
     # Told to terminate, also by our own death, nspawn shuts the container down and waits for it.

@@ -4,16 +4,18 @@ daemon's own answers."""
 import contextlib
 import json
 import pathlib
+import pwd
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
+sys.path[:0] = [str(pathlib.Path(__file__).parents[1] / name) for name in ("integration", "tools")]
 from harness import Varlink, VarlinkError, until  # noqa: E402
 
 SERVICE = "edgeprofd.service"
 SOCKET = "edgeprofd.socket"
 RUN_DIR = pathlib.Path("/run/edgeprofd")
 CONFIG_DIR = pathlib.Path("/etc/edgeprofd/edgeprofd.conf.d")
+DROPINS = pathlib.Path("/usr/share/edgeprofd/dropins")
 
 
 def shell(*command, check=True, **options):
@@ -52,6 +54,21 @@ def metric(name):
         if error.name != "io.edgeprof.NotFound":
             raise
         return None
+
+
+def source(name):
+    return next(row for row in call("ListSources")["sources"] if row["name"] == name)
+
+
+def add_users(*names, groups=()):
+    """And the service's own, as an installation does."""
+    shell("systemd-sysusers")
+    shell("ldconfig")
+    for name in names:
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            shell("useradd", *(f"--groups={group}" for group in groups), name)
 
 
 def ctl(*arguments, **options):
@@ -103,6 +120,11 @@ def unit_setting(text):
         folder.rmdir()
         systemctl("daemon-reload")
         systemctl("restart", SERVICE)
+
+
+def dropin(name):
+    """An installed drop-in, word by word."""
+    return unit_setting((DROPINS / name).read_text())
 
 
 def answers_again(old_pid):
