@@ -65,7 +65,8 @@ struct options {
 	struct run_options runs;
 	struct window_options window;
 	struct exec_options exec;
-	const char *app, *frame, *unit, *time, *name, *note, *since, *until, *around, *kind, *level;
+	const char *app, *frame, *unit, *category, *time, *name, *note, *since, *until, *around,
+		*kind, *level;
 	const char *check, *by, *aggregate, *sensors, *format, *output;
 	const char *watch, *unwatch, *host, *config, *key;
 	const char *error, *input, *model, *warmup, *target;

@@ -90,14 +90,14 @@ def test_lines_of_real_clients_become_stages_gauges_and_counters():
 def test_emit_sends_values_with_tags():
     with Daemon() as daemon:
         for value in ("12.5ms", "0.0125s", "12500us"):
-            done = daemon.ctl("emit", "infer", value, "--app", "sh", "--frame", "3", "--unit", "npu")
+            done = daemon.ctl("emit", "infer", value, "--app", "sh", "--frame", "3", "--unit", "npu", "--category", "model")
             assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
         daemon.ctl("emit", "level", "5", "--app", "sh")
         daemon.ctl("emit", "--app", "sh", "level", "--", "-2g")
         daemon.ctl("emit", "hits", "3c", "--app", "sh")
         until("three runs", lambda: (stage(daemon, "sh", "infer") or {}).get("count") == 3)
         row = stage(daemon, "sh", "infer")
-        assert abs(row["mean_ms"] - 12.5) < 1e-6 and row["unit"] == "npu", row
+        assert abs(row["mean_ms"] - 12.5) < 1e-6 and (row["unit"], row["category"]) == ("npu", "model"), row
         until("the gauge is there", lambda: daemon.metric("gauge/sh/level"))
         until("its difference came", lambda: daemon.metric("gauge/sh/level")["value"] == 3)
         until("the counter", lambda: daemon.metric("counter/sh/hits"))

@@ -1,158 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emit.c: sends measurements from a shell. One value, a command's duration, or whole statsd lines
- * from the standard input go to the daemon as datagrams. What is sent is read back with the
- * daemon's parser first, so that a mistake is reported here and not only counted there. The socket
- * lies next to the one for queries, and is never waited for longer than asked: what is measured
- * must not stand still because the profiler does.
+ * from the standard input go to the daemon as datagrams.
  */
 #include "client/edgeprofctl/verb.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/edgeprofctl/link/address.h"
+#include "client/edgeprofctl/datagram.h"
 #include "client/edgeprofctl/term/when.h"
 #include "proto/statsd/number.h"
 #include "proto/statsd/statsd.h"
 #include "proto/text.h"
 
 enum {
-	DATAGRAM = 8192, /* what statsd clients send at most over Unix sockets */
-	WAIT_MS = 200,
 	NOT_FOUND = 127, /* exit statuses of shells and env(1) */
 	NOT_RUN = 126,
 	BY_SIGNAL = 128,
 };
 
-/* ".../io.edgeprof" becomes ".../statsd". False: no room for it. */
-static bool statsd_path(char path[ADDRESS_SIZE])
-{
-	static const char name[] = "statsd";
-	char *slash = strrchr(path, '/');
-	char *at = slash ? slash + 1 : path;
-	if ((size_t)(at - path) + sizeof(name) > ADDRESS_SIZE) {
-		return false;
-	}
-	memcpy(at, name, sizeof(name));
-	return true;
-}
-
-static int emit_connect(struct ctl *ctl, int *ret)
-{
-	struct address_list list;
-	bool runs = false;
-	int result = -ENOENT;
-	int status = ctl_addresses(ctl, &list);
-	if (status != CTL_FINE) {
-		return status;
-	}
-	for (size_t i = 0; i < list.count; i++) {
-		char query[ADDRESS_SIZE];
-		memcpy(query, list.entries[i].path, sizeof(query));
-		int fd = -ENAMETOOLONG;
-		if (statsd_path(list.entries[i].path)) {
-			fd = address_open(
-				list.entries[i].path, SOCK_DGRAM | SOCK_NONBLOCK, WAIT_MS);
-		}
-		if (fd >= 0) {
-			*ret = fd;
-			return CTL_FINE;
-		}
-		list.entries[i].error = -fd;
-		runs = runs || (fd == -ENOENT && access(query, F_OK) == 0);
-		result = result == -EACCES ? result : fd;
-	}
-	address_explain(&list, result, stderr);
-	if (runs) {
-		fputs("Or it runs without datagrams ([statsd] enabled = no); see 'edgeprofctl "
-		      "self'.\n",
-			stderr);
-	}
-	return result == -EACCES ? CTL_NOT_PERMITTED : CTL_UNREACHABLE;
-}
-
 static int emit_send(struct ctl *ctl, int fd, const char *lines, size_t length, int wait_ms)
 {
-	struct pollfd poller = {.fd = fd, .events = POLLOUT};
-	for (int tries = 0; tries < 100; tries++) {
-		if (send(fd, lines, length, MSG_NOSIGNAL) >= 0) {
-			return CTL_FINE;
-		}
-		if (errno == EINTR) {
-			continue;
-		}
-		if (errno != EAGAIN) {
-			return ctl_fail(ctl, CTL_UNREACHABLE, "edgeprofd rejects datagrams: %s",
-				strerror(errno));
-		}
-		if (poll(&poller, 1, wait_ms) == 0) {
-			break;
-		}
+	int r = datagram_send(fd, lines, length, wait_ms);
+	if (r == -EAGAIN) {
+		return ctl_fail(
+			ctl, CTL_UNREACHABLE, "edgeprofd is busy: %zu bytes were not sent", length);
 	}
-	return ctl_fail(ctl, CTL_UNREACHABLE, "edgeprofd is busy: %zu bytes were not sent", length);
+	return r == 0 ? CTL_FINE
+		      : ctl_fail(ctl, CTL_UNREACHABLE, "edgeprofd rejects datagrams: %s",
+				strerror(-r));
 }
 
-static bool same(struct statsd_text text, const char *wanted)
-{
-	size_t length = !wanted ? 0 : strlen(wanted);
-	return text.length == length && (length == 0 || memcmp(text.at, wanted, length) == 0);
-}
-
-/* The line as the daemon will read it must say what was asked for. */
-static int check_line(struct ctl *ctl, const char *name, const char *text)
-{
-	struct statsd_reader reader;
-	struct statsd_line line;
-	statsd_reader_init(&reader, text, strlen(text));
-	enum statsd_result result = statsd_next(&reader, &line);
-	if (result != STATSD_LINE) {
-		return ctl_fail(ctl, CTL_USAGE, "cannot send '%s': %s", name,
-			result == STATSD_END ? "no name" : reader.reason);
-	}
-	if (!same(line.name, name) || reader.at != reader.end) {
-		return ctl_fail(ctl, CTL_USAGE,
-			"invalid name '%s': ':', '|' and line ends are not allowed", name);
-	}
-	if (!same(line.app, ctl->options.app) || !same(line.unit, ctl->options.unit)) {
-		return ctl_fail(ctl, CTL_USAGE,
-			"invalid app or unit: ',', '|' and line ends are not allowed");
-	}
-	return CTL_FINE;
-}
-
-/* "name:value|type" and the tags that were given. value: text of a number. */
+/* value: text of a number. fd -1: only checks. */
 static int send_value(
 	struct ctl *ctl, int fd, const char *name, const char *value, const char *type)
 {
-	char line[1024], tags[512];
-	struct text text = TEXT_IN(tags);
-	if (ctl->options.app) {
-		text_join(&text, ",", "app:%s", ctl->options.app);
-	}
-	if (ctl->options.unit) {
-		text_join(&text, ",", "unit:%s", ctl->options.unit);
-	}
-	if (ctl->options.frame) {
-		text_join(&text, ",", "frame:%s", ctl->options.frame);
-	}
-	bool truncated = text.truncated;
-	text = TEXT_IN(line);
-	text_add(&text, "%s:%s|%s%s%s", name, value, type, tags[0] != '\0' ? "|#" : "", tags);
-	if (truncated || text.length >= sizeof(tags)) {
-		return ctl_fail(ctl, CTL_USAGE, "name, app and unit are too long");
-	}
-	int status = check_line(ctl, name, line);
-	return status == CTL_FINE && fd >= 0 ? emit_send(ctl, fd, line, strlen(line), WAIT_MS)
-					     : status;
+	char buffer[512];
+	struct text line = TEXT_IN(buffer);
+	datagram_add_line(ctl, &line, name, value, type, ctl->options.frame);
+	int status = datagram_check(ctl, name, &line);
+	return status == CTL_FINE && fd >= 0
+		       ? emit_send(ctl, fd, line.data, line.length, DATAGRAM_WAIT_MS)
+		       : status;
 }
 
 /* VALUE[ms|s|us|g|c]: the number as a line has it, and the line's type. */
@@ -193,7 +88,7 @@ static int emit_value(struct ctl *ctl)
 	}
 	int status = read_value(ctl, ctl->words[1], value, &type);
 	status = status == CTL_FINE ? send_value(ctl, -1, ctl->words[0], value, type) : status;
-	status = status == CTL_FINE ? emit_connect(ctl, &fd) : status;
+	status = status == CTL_FINE ? datagram_open(ctl, stderr, &fd) : status;
 	if (status == CTL_FINE) {
 		status = send_value(ctl, fd, ctl->words[0], value, type);
 		close(fd);
@@ -248,7 +143,8 @@ static int emit_time(struct ctl *ctl)
 	if (result < 0) {
 		return ctl_fail(ctl, CTL_OUTPUT, "cannot run the command: %s", strerror(-result));
 	}
-	if (result != NOT_FOUND && result != NOT_RUN && emit_connect(ctl, &fd) == CTL_FINE) {
+	if (result != NOT_FOUND && result != NOT_RUN &&
+		datagram_open(ctl, stderr, &fd) == CTL_FINE) {
 		send_value(ctl, fd, name, value, "ms");
 		close(fd);
 	}
@@ -260,7 +156,7 @@ struct input {
 	uint64_t line;
 	bool bad, cut; /* cut: the rest of a line that was too long is still to come */
 	size_t used, filled;
-	char bytes[DATAGRAM], datagram[DATAGRAM];
+	char bytes[DATAGRAM_SIZE], datagram[DATAGRAM_SIZE];
 };
 
 static int flush(struct ctl *ctl, struct input *input)
@@ -354,7 +250,8 @@ static int emit_input(struct ctl *ctl, struct input *input)
 
 static int emit_lines(struct ctl *ctl)
 {
-	if (ctl->word_count != 1 || ctl->options.app || ctl->options.frame || ctl->options.unit) {
+	if (ctl->word_count != 1 || ctl->options.app || ctl->options.frame || ctl->options.unit ||
+		ctl->options.category) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"'emit -' reads complete lines and accepts no other arguments");
 	}
@@ -362,7 +259,7 @@ static int emit_lines(struct ctl *ctl)
 	if (!input) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
-	int status = emit_connect(ctl, &input->fd);
+	int status = datagram_open(ctl, stderr, &input->fd);
 	if (status == CTL_FINE) {
 		status = emit_input(ctl, input);
 		close(input->fd);
@@ -393,6 +290,8 @@ static const struct option_spec options[] = {
 		offsetof(struct options, frame)},
 	{"unit", 0, "UNIT", "the compute unit of a stage, such as gpu, or the unit of a gauge",
 		option_nonempty, offsetof(struct options, unit)},
+	{"category", 0, "CATEGORY", "the category of a stage, such as model", option_nonempty,
+		offsetof(struct options, category)},
 	{"time", 0, "NAME", "run COMMAND and send how long it took as stage NAME", option_nonempty,
 		offsetof(struct options, time)},
 	{.name = NULL},
