@@ -12,7 +12,7 @@
  *         edgeprof_frame_end();
  *     }
  *
- * Or: { EDGEPROF_SCOPE(infer); … } and it ends with the block.
+ * Or: { EDGEPROF_SCOPE("infer"); … } and it ends with the block.
  *
  * No call blocks, fails the program, or writes to stdout/stderr (unless EDGEPROF_PRINT=1 asks for a
  * line `[stage] 12.34ms` on stderr at each end of a stage, daemon or not). Recording an event makes
@@ -258,12 +258,77 @@ static __inline void edgeprof_scope_end_(edgeprof_token *token)
 {
 	edgeprof_end(*token);
 }
+
+/* A place in the code keeps the number of its name: below -1 not known yet. A string literal is
+ * declared once, and after three failures (the table is full) never again; any other text is looked
+ * up each time. */
+enum { EDGEPROF_SITE_NEW_ = -4, EDGEPROF_SITE_VARIES_ = -5 };
+#define EDGEPROF_SITE_(stage) \
+	(__builtin_constant_p(stage) ? EDGEPROF_SITE_NEW_ : EDGEPROF_SITE_VARIES_)
+
+static __inline __attribute__((cold)) int edgeprof_site_declare_(
+	int *site, int known, const char *name, const char *category, const char *unit)
+{
+	int stage = edgeprof_stage_declare(name, category, unit, 0);
+	if (known != EDGEPROF_SITE_VARIES_) {
+		__atomic_store_n(site, stage >= 0 ? stage : known + 1, __ATOMIC_RELEASE);
+	}
+	return stage;
+}
+
+/* Threads that meet here declare the same name, and receive the same number. */
+static __inline int edgeprof_site_named_(
+	int *site, const char *name, const char *category, const char *unit)
+{
+	int known = __atomic_load_n(site, __ATOMIC_ACQUIRE);
+	return __builtin_expect(known >= -1, 1)
+		       ? known
+		       : edgeprof_site_declare_(site, known, name, category, unit);
+}
+
+static __inline int edgeprof_site_numbered_(
+	int *site, int stage, const char *category, const char *unit)
+{
+	(void)site;
+	(void)category;
+	(void)unit;
+	return stage;
+}
+
+#ifdef __cplusplus
+extern "C++" {
+static __inline int edgeprof_site_stage_(
+	int *site, const char *name, const char *category, const char *unit)
+{
+	return edgeprof_site_named_(site, name, category, unit);
+}
+static __inline int edgeprof_site_stage_(
+	int *site, int stage, const char *category, const char *unit)
+{
+	return edgeprof_site_numbered_(site, stage, category, unit);
+}
+}
+#define EDGEPROF_SITE_STAGE_(site, stage, category, unit) \
+	edgeprof_site_stage_(&site, stage, category, unit)
+#else
+#define EDGEPROF_SITE_STAGE_(site, stage, category, unit) \
+	__extension__ _Generic((stage), char *: edgeprof_site_named_, const char *      \
+			       : edgeprof_site_named_, default: edgeprof_site_numbered_)( \
+		&site, stage, category, unit)
+#endif
+
 #define EDGEPROF_JOIN2_(a, b) a##b
 #define EDGEPROF_JOIN_(a, b) EDGEPROF_JOIN2_(a, b)
-/* Times the rest of the enclosing block as `stage` (a number of edgeprof_stage). */
-#define EDGEPROF_SCOPE(stage)                                                                \
-	__attribute__((cleanup(edgeprof_scope_end_), unused)) edgeprof_token EDGEPROF_JOIN_( \
-		edgeprof_scope_, __LINE__) = edgeprof_begin(stage)
+#define EDGEPROF_SCOPE_(site, token, stage, category, unit, ...)                     \
+	static int site = EDGEPROF_SITE_(stage);                                     \
+	__attribute__((cleanup(edgeprof_scope_end_), unused)) edgeprof_token token = \
+		edgeprof_begin(EDGEPROF_SITE_STAGE_(site, stage, category, unit))
+/* Times the rest of the enclosing block: EDGEPROF_SCOPE("infer"), which needs no variable; with
+ * category and unit as of edgeprof_stage_declare: EDGEPROF_SCOPE("infer", "model", "gpu"); or
+ * EDGEPROF_SCOPE(stage), a number of edgeprof_stage. Two declarations; one use per line. */
+#define EDGEPROF_SCOPE(...)                                       \
+	EDGEPROF_SCOPE_(EDGEPROF_JOIN_(edgeprof_site_, __LINE__), \
+		EDGEPROF_JOIN_(edgeprof_scope_, __LINE__), __VA_ARGS__, NULL, NULL, 0)
 #endif
 
 #ifdef __cplusplus

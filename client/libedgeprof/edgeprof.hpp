@@ -10,6 +10,8 @@
  *         …
  *     }
  *
+ * Or: { EDGEPROF_SCOPE("infer"); … }, which is an edgeprof::scope here, too.
+ *
  * A scope that is left by an exception records its stage all the same, as failed. Nothing here
  * throws or allocates; what holds for the functions of edgeprof.h (threads, signals, fork, cost)
  * holds for what calls them here. Scopes and frames belong to the thread that made them.
@@ -134,7 +136,12 @@ class stage
 class scope
 {
       public:
-	explicit scope(const stage &stage) noexcept : token_(::edgeprof_begin(stage.number()))
+	explicit scope(const stage &stage) noexcept : scope(stage.number())
+	{
+	}
+
+	/* stage: a number of edgeprof_stage. */
+	explicit scope(int stage) noexcept : token_(::edgeprof_begin(stage))
 	{
 	}
 
@@ -293,3 +300,9 @@ inline void mark(const char *label, std::initializer_list<value> values = {}) no
 }
 
 } // namespace edgeprof
+
+/* As in edgeprof.h, and an exception that leaves the block makes it a failed execution. */
+#undef EDGEPROF_SCOPE_
+#define EDGEPROF_SCOPE_(site, block, stage, category, unit, ...) \
+	static int site = EDGEPROF_SITE_(stage);                 \
+	const ::edgeprof::scope block(EDGEPROF_SITE_STAGE_(site, stage, category, unit))

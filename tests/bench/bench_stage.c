@@ -6,6 +6,8 @@
  * processor's counter has steps of 10 ns on some machines, so a median has them, too), with memory
  * touched between them as an app's own work does. Then without a daemon.
  *
+ * bench_stage scope: EDGEPROF_SCOPE("infer") against begin and end with a declared number.
+ *
  * bench_stage tsc, tsc-error: one thread with EDGEPROF_CLOCK=tsc, and how far its times are off the
  * kernel's.
  */
@@ -229,6 +231,39 @@ static int attached(void)
 	return detach(&d, drainer);
 }
 
+static double time_scopes(struct worker *w)
+{
+	double start = now_ns();
+	for (int i = 0; i < CALLS; i++) {
+		EDGEPROF_SCOPE("infer");
+	}
+	double took = (now_ns() - start) / CALLS;
+	(void)w;
+	wait_for_room();
+	return took;
+}
+
+static int scopes(void)
+{
+	static double numbered[ROUNDS_MAX], named[ROUNDS_MAX];
+	struct fake_daemon d;
+	pthread_t drainer;
+	struct worker w = {.stage = 0};
+	if (attach(&d, &drainer) != 0) {
+		return 1;
+	}
+	w.stage = edgeprof_stage("infer");
+	for (int r = 0; r < rounds; r++) {
+		bool first = toss();
+		named[r] = first ? time_scopes(&w) : 0;
+		numbered[r] = time_stages(&w);
+		named[r] = first ? named[r] : time_scopes(&w);
+	}
+	double floor = median(numbered, (size_t)rounds);
+	report("stage.scope", (struct cost){floor, median(named, (size_t)rounds)}, 1);
+	return detach(&d, drainer);
+}
+
 static int nobody(void)
 {
 	setenv("EDGEPROF_RUNTIME_DIR", "/nonexistent", 1);
@@ -303,11 +338,15 @@ static int counter_clock_error(void)
 
 int main(int argc, char **argv)
 {
-	static int (*const parts[])(void) = {attached, nobody, counter_clock, counter_clock_error};
+	static int (*const parts[])(void) = {
+		attached, nobody, counter_clock, counter_clock_error, scopes};
+	static const char *const names[] = {"tsc", "tsc-error", "scope"};
 	size_t from = 0, to = 2;
-	if (argc > 1 && strncmp(argv[1], "tsc", 3) == 0) {
-		from = strcmp(argv[1], "tsc") == 0 ? 2 : 3;
-		to = from + 1;
+	for (size_t i = 0; argc > 1 && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(argv[1], names[i]) == 0) {
+			from = 2 + i;
+			to = from + 1;
+		}
 	}
 	brief = is_short(argc, argv);
 	rounds = brief ? 3 : ROUNDS_MAX;

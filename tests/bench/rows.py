@@ -34,6 +34,7 @@ ROWS = [
       for size, bar in (("512K", 1.15), ("4M", 1.25), ("40M", 1.40))),
     Row("stage.tsc", "C stage, EDGEPROF_CLOCK=tsc", "x", 0.55, None, CLOCKS),
     Row("stage.tsc_error", "the same: largest error in 10 s", "us", 1, None, "", "", max),
+    Row("stage.scope", 'C stage, EDGEPROF_SCOPE("infer")', "x", 1.05, None, "ns, begin and end"),
     Row("stage.nobody", "C stage, nobody listening", "ns", 2.5, 2, "", "tracers 2-4"),
     *(Row(f"python.fast.{key}", f"Python with the C extension: {what}", "ns", bar, None, "ns, " + floor)
       for key, what, bar, floor in (

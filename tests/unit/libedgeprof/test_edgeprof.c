@@ -241,6 +241,24 @@ START_TEST(tokens_nest_truncate_and_forgive)
 }
 END_TEST
 
+/* A place asks three times, and then its events are counted as dropped without a lookup. */
+START_TEST(a_scope_without_a_free_name_is_counted)
+{
+	char name[16];
+	attach();
+	for (int i = 0; i < PROTO_DECLARATIONS; i++) {
+		snprintf(name, sizeof(name), "s%d", i);
+		ck_assert_int_eq(edgeprof_stage(name), i);
+	}
+	for (int i = 0; i < 10; i++) {
+		EDGEPROF_SCOPE("one more");
+	}
+	ck_assert_uint_eq(fake_drain(&fake, NULL, NULL), 0);
+	ck_assert_uint_eq(fake_count(&fake).dropped, 10);
+	check_identity();
+}
+END_TEST
+
 START_TEST(disabled_is_silent)
 {
 	setenv("EDGEPROF_DISABLE", "1", 1);
