@@ -98,6 +98,23 @@ def test_hello_in_cpp():
         assert frames["end_to_end_mean_ms"] > frames["frame_time_mean_ms"], frames
 
 
+def test_callbacks_of_two_threads_are_tied_by_the_stamp():
+    if not (EXAMPLES / "callbacks").exists():
+        return "no C++ compiler here"
+    with Daemon() as daemon:
+        stages, _total, frames, app = run(daemon, "callbacks")
+        check_nothing_was_lost(app)
+        assert app["sent"] == 4 * FRAMES, app  # three stages and a frame
+        for name, at_least_ms in (("on_timer", 3), ("on_image", 5), ("infer", 5)):
+            assert stages[name]["count"] == FRAMES and stages[name]["min_ms"] >= at_least_ms, stages[name]
+        assert stages["on_timer"]["category"] == "capture" and stages["infer"]["unit"] == "cpu", stages
+        assert frames["total_count"] == FRAMES and frames["out_of_order"] == 0, frames
+        # from the stamp of the image to the end of its second callback
+        assert frames["end_to_end_mean_ms"] >= stages["on_timer"]["mean_ms"] + 5, (frames, stages)
+        # two callbacks ran side by side
+        assert frames["frame_time_mean_ms"] < frames["end_to_end_mean_ms"], frames
+
+
 # covers G0.9
 def test_demo_pipeline_tells_all_kinds():
     with Daemon() as daemon:
@@ -116,7 +133,7 @@ def test_demo_pipeline_tells_all_kinds():
 
 def test_examples_run_without_a_daemon():
     env = dict(os.environ, EDGEPROF_RUNTIME_DIR="/nonexistent")
-    for name in ("hello-stages", "hello-stages-cpp"):
+    for name in ("hello-stages", "hello-stages-cpp", "callbacks"):
         if (EXAMPLES / name).exists():
             done = subprocess.run([str(EXAMPLES / name), "3"], env=env, capture_output=True, text=True, timeout=60)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
