@@ -30,15 +30,21 @@ int option_nonempty(const struct option_spec *spec, const char *text, void *valu
 	return text[0] == '\0' ? -EINVAL : option_text(spec, text, value);
 }
 
-int option_pair(const struct option_spec *spec, const char *text, void *value)
+int option_append(const struct option_spec *spec, const char *text, void *value)
 {
 	struct option_list *list = value;
 	(void)spec;
-	if (list->count == OPTION_LIST_MAX || text[0] == '=' || !strchr(text, '=')) {
+	if (list->count == OPTION_LIST_MAX || text[0] == '\0') {
 		return -EINVAL;
 	}
 	list->items[list->count++] = text;
 	return 0;
+}
+
+int option_pair(const struct option_spec *spec, const char *text, void *value)
+{
+	bool valid = text[0] != '=' && strchr(text, '=');
+	return valid ? option_append(spec, text, value) : -EINVAL;
 }
 
 /* The position of the text among the words of "a|b|c", which may stand in brackets; -1: none. */

@@ -71,10 +71,11 @@ struct options {
 	const char *watch, *unwatch, *host, *config, *key;
 	const char *error, *input, *model, *warmup, *target;
 	struct option_list tags; /* "name=value" */
+	struct option_list patterns;
 	double interval_ms, step_ms, span_ms, deadline_ms, fps;
 	long lines, recent, count, port, max_points, frames;
 	bool detach, all, wide, tree, slow, follow, threads, remove, publish, csv, plot, table,
-		boots, card, plain;
+		boots, card, plain, from_start, dry_run;
 	/* compare and assert */
 	const char *session, *baseline, *metric;
 	double within_ms, threshold;
@@ -88,7 +89,8 @@ extern const struct option_spec common_options[];
 int option_flag(const struct option_spec *spec, const char *text, void *value);
 int option_text(const struct option_spec *spec, const char *text, void *value);
 int option_nonempty(const struct option_spec *spec, const char *text, void *value);
-/* "NAME=VALUE" into a struct option_list. */
+/* Into a struct option_list: any text that is not empty, "NAME=VALUE". */
+int option_append(const struct option_spec *spec, const char *text, void *value);
 int option_pair(const struct option_spec *spec, const char *text, void *value);
 /* One of the words of spec->argument; without an argument "". */
 int option_word(const struct option_spec *spec, const char *text, void *value);

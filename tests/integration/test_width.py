@@ -31,7 +31,7 @@ WORDS = {"history": [["temperature/**"], ["temperature/**", "--plot"], ["tempera
          "assert": [["frames.fps>1 && stages.a-stage-with-a-long-name.p99_ms<500", "--session", "after"]],
          "sensors": [[], ["--all", "--wide"]], "ack": [["throttled"]], "help": [[], ["history"], ["ps"]]}
 SKIP = {"bridge", "emit", "metrics", "mqtt-latency", "parse", "trace", "test-alert", "reload",
-        "top"}
+        "tail", "top"}
 NOT_EMPTY = {"assert", "compare", "exec", "mem", "session", "targets"}
 
 
