@@ -62,7 +62,8 @@ def _metadata():
 
 
 def _module():
-    return {"edgeprof/" + file.name: file.read_bytes() for file in sorted((HERE / "edgeprof").glob("*.py*"))}
+    sources = sorted(file for file in (HERE / "edgeprof").rglob("*.py*") if file.suffix != ".pyc")
+    return {file.relative_to(HERE).as_posix(): file.read_bytes() for file in sources}
 
 
 def build_sdist(sdist_directory, config_settings=None):

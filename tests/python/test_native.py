@@ -119,7 +119,10 @@ class Wheel(unittest.TestCase):
         name = run(code, app_env(**environment))[0].split()[-1]
         with zipfile.ZipFile(os.path.join(self.folder.name, name)) as archive:
             archive.extractall(os.path.join(self.folder.name, "site"))
-        return name, run(WHICH, app_env(PYTHONPATH=os.path.join(self.folder.name, "site")))[0].strip()
+        site = os.path.join(self.folder.name, "site")
+        command = "import os; os.execl(%r, 'python3', '-m', 'edgeprof', 'run', '-c', 'pass')" % sys.executable
+        self.assertIn("nothing was measured", run(command, app_env(PYTHONPATH=site))[1])
+        return name, run(WHICH, app_env(PYTHONPATH=site))[0].strip()
 
     def test_without_a_compiler_it_is_for_any_machine(self):
         self.assertEqual(self.wheel(CC="/bin/false"), ("edgeprof-%s-py3-none-any.whl" % edgeprof.__version__, "edgeprof._pure"))
