@@ -129,12 +129,19 @@ END_TEST
  * due. Sanitizers' runtimes make none in this loop either. */
 static int forbid_system_calls(void)
 {
-	static const uint32_t allowed[] = {__NR_exit_group, __NR_recvfrom, __NR_sendto, __NR_fstat,
+	static const uint32_t allowed[] = {
+		__NR_exit_group,
+		__NR_recvfrom,
+		__NR_sendto,
+		__NR_fstat,
 		__NR_clock_gettime,
 #ifdef __NR_newfstatat
 		__NR_newfstatat,
 #else
-		__NR_fstat64, __NR_fstatat64, __NR_statx, __NR_clock_gettime64,
+		__NR_fstat64,
+		__NR_fstatat64,
+		__NR_statx,
+		__NR_clock_gettime64,
 #endif
 	};
 	struct sock_filter filter[2 * sizeof(allowed) / sizeof(allowed[0]) + 2];
