@@ -18,10 +18,10 @@ cache=${XDG_CACHE_HOME:-/var/tmp}
 . "$source/.ci/setup.sh"
 
 # Bytes and bits, atomics, threads and processes, times, roundings; each takes a few seconds.
-short_tests=(accounts deferred_close index offload parse pool root histogram json_write percentile statsd text varlink
-	archive history_row wallclock timeline frame_table stage_stats edgeprof edgeprof_advice edgeprof_binding edgeprof_clock
+short_tests=(accounts deferred_close index offload parse pool root json_write percentile statsd text varlink
+	archive wallclock timeline frame_table stage_stats edgeprof edgeprof_advice edgeprof_binding edgeprof_clock
 	edgeprof_context edgeprof_keys edgeprof_life edgeprof_quiet edgeprof_session edgeprof_threads edgeprof_values
-	record_order examples)
+	record_order)
 
 # Whole programs: what neither measures times nor makes trouble for the daemon on purpose.
 long_tests=(examples answers path life stages frames 'bad input' reports 'statsd datagrams and emit' tegrastats
@@ -165,8 +165,7 @@ run_arch() {
 	local dir=$build/$arch targets=() options=() begun=$SECONDS built
 	if [ "$short" = yes ]; then
 		dir+=-short options=(-Doptimization=1)
-		targets=(tests/unit/test_{util,proto,core,libedgeprof,edgeprof_clock,edgeprof_context,edgeprof_keys,edgeprof_quiet}
-			daemon/edgeprofd client/edgeprofctl/edgeprofctl client/examples/demo-pipeline client/examples/hello-stages)
+		targets=(tests/unit/test_{util,proto,core,libedgeprof,edgeprof_clock,edgeprof_context,edgeprof_keys,edgeprof_quiet})
 	fi
 	find_tree
 	build_arch "$dir" "${options[@]}" -- "${targets[@]}"
