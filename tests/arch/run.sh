@@ -77,7 +77,7 @@ make_tree() {
 
 # The tree of $arch, whose name goes by what is in it. Sets $tree.
 find_tree() {
-	local packages=(check libatomic1) package
+	local packages=(check) package
 	for package in "${build_packages[@]}"; do
 		case $package in libpython*) ;; lib*-dev) packages+=("$package") ;; esac
 	done
@@ -150,16 +150,6 @@ skips() {
 	done
 }
 
-# A processor without 64-bit atomics: is libatomic found, and asked for nowhere else?
-link_without_atomics() {
-	build_arch "$build/armv6" "-Dc_args=--sysroot=$tree -march=armv6+fp -marm" -- \
-		client/libedgeprof/libedgeprof.so.0.1.0
-	readelf -d "$build/armv6/client/libedgeprof/libedgeprof.so.0.1.0" | grep -q 'NEEDED.*libatomic' ||
-		die "libedgeprof for ARMv6 does not name libatomic"
-	! readelf -d "$1/client/libedgeprof/libedgeprof.so.0.1.0" | grep -q 'NEEDED.*libatomic' ||
-		die "libedgeprof for ARMv7 names libatomic"
-}
-
 # run_arch: builds and tests $arch.
 run_arch() {
 	local dir=$build/$arch targets=() options=() begun=$SECONDS built
@@ -169,7 +159,6 @@ run_arch() {
 	fi
 	find_tree
 	build_arch "$dir" "${options[@]}" -- "${targets[@]}"
-	[ "$arch" != armhf ] || link_without_atomics "$dir"
 	built=$SECONDS
 	EDGEPROF_WITHOUT=$(skips "$arch" | cut -d ' ' -f 2 | xargs)
 	export EDGEPROF_WITHOUT EDGEPROF_PAIRS=${EDGEPROF_PAIRS:-4}
