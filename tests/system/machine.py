@@ -16,8 +16,22 @@ import tempfile
 CLONE_NEWNS = 0x00020000
 CACHE = pathlib.Path("/var/tmp")
 BOOT_PATIENCE = 440  # seconds
-MAKE_PATIENCE = 300
+MAKE_PATIENCE = 900
 BASE = ["systemd", "systemd-sysv", "dbus", "python3", "mosquitto", "mosquitto-clients"]
+RESULT = pathlib.PurePath("edgeprof-tests/result")
+CHECK_UNIT = """\
+[Unit]
+Description=Checks of edgeprofd
+SuccessAction=poweroff-force
+FailureAction=poweroff-force
+
+[Service]
+Type=oneshot
+{scripts}
+StandardOutput=append:/{result}
+StandardError=inherit
+TimeoutStartSec=400
+"""
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -57,15 +71,20 @@ def tree(programs):
     suite = os.environ.get("EDGEPROF_SUITE") or release.get("VERSION_CODENAME")
     if not suite:
         raise Missing("this is not a release with a code name that mmdebstrap knows")
-    packages = BASE + packages_of(programs)
-    key = hashlib.sha256(" ".join(packages).encode()).hexdigest()[:12]
-    place = CACHE / f"edgeprof-system-{suite}-{key}"
+    options = ["--components=main,universe"] if release.get("ID") == "ubuntu" else []
+    return cached_tree("system", suite, BASE + packages_of(programs), *options)
+
+
+def cached_tree(kind, suite, packages, *options):
+    """The tree of the suite with these packages, for which mmdebstrap gets the options."""
+    key = hashlib.sha256(" ".join([*packages, *map(str, options)]).encode()).hexdigest()[:12]
+    place = CACHE / f"edgeprof-{kind}-{suite}-{key}"
     if not (place / "etc" / "hosts").exists():
-        make_tree(suite, release.get("ID") == "ubuntu", packages, place)
+        make_tree(suite, packages, place, options)
     return place
 
 
-def make_tree(suite, ubuntu, packages, place):
+def make_tree(suite, packages, place, options):
     sites = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(SITE)"], capture_output=True, text=True
     ).stdout.split()
@@ -74,7 +93,6 @@ def make_tree(suite, ubuntu, packages, place):
         raise Missing("apt knows no mirror (apt-get update has not been run)")
     print(f"making {place}", flush=True)
     begun = pathlib.Path(tempfile.mkdtemp(prefix=place.name + ".", dir=CACHE))
-    options = ["--components=main,universe"] if ubuntu else []
     try:
         made = subprocess.run(
             ["mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", *options,
@@ -92,9 +110,9 @@ def make_tree(suite, ubuntu, packages, place):
         shutil.rmtree(begun, ignore_errors=True)
 
 
-def writable_copy(lower, scratch):
+def writable_copy(lower, scratch, size="256M"):
     """An overlay over the tree. Its upper half is memory: overlay on overlay is refused."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755,size=256M", "tmpfs", scratch], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=0755,size={size}", "tmpfs", scratch], check=True)
     for name in ("upper", "work", "tree"):
         (scratch / name).mkdir()
     mounted = subprocess.run(
@@ -157,3 +175,30 @@ def boot(root, name, options=()):
             state.rmdir()
         if not managed:
             remove_groups(groups_of_nspawn() - before)
+
+
+def check(root, source, scripts, files=(), options=(), wanted=()):
+    """Boots the tree, nspawn with these options, with scripts of the source, which may need these files of it, as its
+    only task. The exit status for the test."""
+    inside = root / RESULT.parent
+    for file in (*scripts, *files, "tests/system/service.py", "tests/integration/harness.py"):
+        (inside / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / file, inside / file)
+    starts = [f"ExecStart=-/usr/bin/python3 /edgeprof-tests/{script} {' '.join(wanted)}" for script in scripts]
+    units = root / "etc" / "systemd" / "system"
+    (units / "edgeprof-check.service").write_text(CHECK_UNIT.format(scripts="\n".join(starts), result=RESULT))
+    (units / "default.target").unlink(missing_ok=True)
+    (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
+    wants = units / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    (wants / "edgeprof-check.service").symlink_to("../edgeprof-check.service")
+    console = boot(root, f"edgeprof-test-{os.getpid()}", options)
+    result = root / RESULT
+    said = result.read_text(errors="replace") if result.exists() else ""
+    if not said:
+        raise Missing(f"a container could not be booted here: {console.strip()[-600:]}")
+    print(said, end="")
+    if re.findall(r"^\d+ ok, (\d+) failed, \d+ skipped$", said, re.M) == ["0"] * len(scripts):
+        return 0
+    print(console)
+    return 1
