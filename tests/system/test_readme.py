@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -129,6 +130,15 @@ def check_unit():
         assert "edgeprofd" not in done.stderr, done.stderr
 
 
+def check_sizes(build):
+    """The limits of docs/performance.md, which are for amd64."""
+    for file, limit in (("daemon/edgeprofd", 700), ("client/libedgeprof/libedgeprof.so.1", 40)):
+        subprocess.run(["strip", "-o", build / "stripped", build / file], check=True)
+        size = (build / "stripped").stat().st_size / 1024
+        print(f"{file}: {size:.1f} KiB stripped", flush=True)
+        assert size <= limit or platform.machine() != "x86_64", f"the limit is {limit} KiB"
+
+
 def follow(reader):
     """The blocks in README's order; what each promises is there afterwards."""
     seen = set()
@@ -141,6 +151,7 @@ def follow(reader):
             if block.text.startswith("./install"):
                 assert "FAILED" not in said and "compiles, links and runs" in said and "enabled, active" in said, said
                 check_unit()
+                check_sizes(reader.folder / "build-install")
             seen |= {word for word in ("./install", "cc ", "c++ ", "python3 ", "--check-config") if word in block.text}
     assert len(seen) == 5, seen
     reports = {path.name for path in pathlib.Path("/run/edgeprofd/reports").iterdir()}
