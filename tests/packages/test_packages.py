@@ -58,7 +58,7 @@ def check_installed(suite, debs):
                 shutil.copy(deb, inside / "new")
                 make_earlier(deb, inside / "old", pathlib.Path(folder))
         shutil.copy(SOURCE / "README.md", inside)
-        return machine.check(root, SOURCE, "tests/packages/inside.py")
+        return machine.check(root, SOURCE, ["tests/packages/inside.py"], ["tests/tools/snippets.py"])
     finally:
         subprocess.run(["umount", "-l", root, scratch], check=False)
         scratch.rmdir()
