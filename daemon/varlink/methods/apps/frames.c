@@ -89,7 +89,8 @@ static void energy_fields(struct json *out, const struct app *app)
 
 static void frames_item(struct json *out, const struct list_cursor *cursor, const struct app *app)
 {
-	static struct frames none; /* never written; const, it would be 20 KiB of zeros in the program's file */
+	/* Never written; as a constant it would be 20 KiB of zeros in the program's file. */
+	static struct frames none;
 	const struct frames *frames = app->frames ? app->frames : &none;
 	struct frames_stats stats = {.exact = !cursor->query.lifetime, .fps = (double)NAN};
 	double *scratch = app->frames ? api_scratch(cursor->api, 2 * frames->window) : NULL;
