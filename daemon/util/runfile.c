@@ -143,7 +143,8 @@ static int open_file(
 	const char *dir, const char *name, size_t size, bool sparse, struct runfile *ret)
 {
 	off_t length = (off_t)size;
-	if (length <= 0 || (uintmax_t)length != size) {
+	/* Nothing larger can be mapped: no file of 4 GiB is allocated before that fails. */
+	if (size == 0 || size > PTRDIFF_MAX) {
 		return -EINVAL;
 	}
 	int fd = open_locked(dir, name);

@@ -21,7 +21,7 @@ struct runfile {
 /* Opens or creates DIR/name of exactly size bytes, O_NOFOLLOW, mode 0600, owned by us, locked
  * against a second daemon. A foreign, linked or wrongly owned file is refused (-EPERM, -ELOOP), one
  * of another size is replaced. -EBUSY: another daemon has it. -ENOSPC: no space. -EINVAL: size 0 or
- * more than a file can have; other -errno of open(2) and mmap(2). *ret untouched on failure. */
+ * more than can be mapped; other -errno of open(2) and mmap(2). *ret untouched on failure. */
 int runfile_open(const char *dir, const char *name, size_t size, struct runfile *ret);
 
 /* Explains to people why DIR/name could not be opened. */
