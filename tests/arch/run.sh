@@ -161,7 +161,7 @@ run_arch() {
 	build_arch "$dir" "${options[@]}" -- "${targets[@]}"
 	built=$SECONDS
 	EDGEPROF_WITHOUT=$(skips "$arch" | cut -d ' ' -f 2 | xargs)
-	export EDGEPROF_WITHOUT EDGEPROF_PAIRS=${EDGEPROF_PAIRS:-4}
+	export EDGEPROF_WITHOUT
 	if [ "$short" = yes ]; then
 		test_arch "$dir" short "${short_tests[@]}"
 	else
