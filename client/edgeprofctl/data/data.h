@@ -43,7 +43,7 @@ struct data_stage {
 	double self_ms;	     /* total without the stages inside of it */
 	double per_frame_ms; /* time inside the frames / their number; NAN without frames */
 	double deadline_ms;  /* NAN = none */
-	bool left_out;	     /* of TOTAL: named or of category "total" */
+	bool left_out;	     /* of TOTAL: named or of category "total", or of "wait" */
 	size_t failed, count;
 	struct data_execution *execution;
 	struct proto_summary ms; /* of the durations */

@@ -129,8 +129,9 @@ static void add_tree(struct data_gather *gather, int parent, int new_parent, uns
 		text_clean(stage->name, true);
 		text_clean(stage->unit, true);
 		text_clean(stage->category, true);
-		stage->left_out =
-			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
+		stage->left_out = strcmp(stage->name, "total") == 0 ||
+				  strcmp(stage->category, "total") == 0 ||
+				  strcmp(stage->category, "wait") == 0;
 		add_tree(gather, (int)i, index[i], depth + 1, order, index);
 	}
 }

@@ -22,6 +22,7 @@ static bool counts(const cJSON *stage)
 {
 	return !(json_number(stage, "depth") > 0) &&
 	       strcmp(json_word(stage, "category"), "total") != 0 &&
+	       strcmp(json_word(stage, "category"), "wait") != 0 &&
 	       strcmp(json_word(stage, "stage"), "total") != 0;
 }
 

@@ -235,7 +235,8 @@ bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t in
 	if (!table) {
 		return false;
 	}
-	uint8_t idx = frame_table_stage_index(table, process->stages[index]->name);
+	const struct stage *stage = process->stages[index];
+	uint8_t idx = frame_table_stage_index(table, stage->name, !stage_is_work(stage));
 	process->frame_state.idx[index] = (uint8_t)(idx + 1);
 	process->app->frame_state->stage[idx] = idx < FRAME_STAGES ? process->stages[index] : NULL;
 	process->frame_state.table = table;

@@ -35,7 +35,7 @@ void frame_table_destroy(struct frame_table *table)
 	free(table);
 }
 
-uint8_t frame_table_stage_index(struct frame_table *table, const char *name)
+uint8_t frame_table_stage_index(struct frame_table *table, const char *name, bool is_total)
 {
 	size_t i = 0;
 	while (i < table->stages && strcmp(table->stage[i], name) != 0) {
@@ -43,7 +43,7 @@ uint8_t frame_table_stage_index(struct frame_table *table, const char *name)
 	}
 	if (i == table->stages && i < FRAME_STAGES) {
 		memcpy(table->stage[i], name, strnlen(name, PROTO_NAME_SIZE - 1));
-		table->is_total[i] = strcmp(name, "total") == 0;
+		table->is_total[i] = is_total;
 		table->stages++;
 	}
 	return (uint8_t)i;

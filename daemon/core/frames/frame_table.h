@@ -63,7 +63,7 @@ static inline uint32_t frame_part_runs(const struct frame_part *part)
 struct frame {
 	uint64_t start_ns; /* UINT64_MAX: only ticks, no record had a start */
 	uint64_t end_ns;   /* 0: no record had an end */
-	uint64_t sum_ns;   /* outermost stages, but not `total` */
+	uint64_t sum_ns;   /* outermost stages, but not is_total */
 	uint64_t ended_ns; /* of its FRAME record; 0 = none came yet */
 	uint64_t owner;	   /* the thread that sent it */
 	uint64_t threads;  /* a bit for each that took part; more than 64 share bits */
@@ -118,8 +118,8 @@ int frame_table_create(
 void frame_table_destroy(struct frame_table *table);
 
 /* The index of a stage's name, FRAME_STAGES when there are too many. Callers keep it: this compares
- * names. */
-uint8_t frame_table_stage_index(struct frame_table *table, const char *name);
+ * names. is_total: its time is in no sum, see stage_is_work(). */
+uint8_t frame_table_stage_index(struct frame_table *table, const char *name, bool is_total);
 /* "(other)" for FRAME_STAGES. */
 const char *frame_table_stage(const struct frame_table *table, uint8_t idx);
 

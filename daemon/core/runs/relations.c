@@ -82,8 +82,7 @@ void app_relate(const struct app *app, struct app_relations *ret)
 	for (size_t i = 0; i < app->stages; i++) {
 		const struct stage *stage = app->stage[i];
 		ret->parent[i] = parent_of(app, stage);
-		ret->is_total[i] =
-			strcmp(stage->name, "total") == 0 || strcmp(stage->category, "total") == 0;
+		ret->is_total[i] = !stage_is_work(stage);
 		categories[i] = stage->category;
 		ret->category[i] = first_of(categories, i);
 	}

@@ -20,7 +20,7 @@ struct app_relations {
 	/* A part of the app's total: no total itself, and with no parent that is a part already
 	 * (acceptance.md, mistake 12). */
 	bool counts[APP_STAGES_MAX];
-	bool is_total[APP_STAGES_MAX];
+	bool is_total[APP_STAGES_MAX]; /* or time spent waiting: stage_is_work() */
 	uint8_t category[APP_STAGES_MAX], unit[APP_STAGES_MAX];
 	/* Its own, else that of the nearest stage around it that has one; "" = none. Of the app. */
 	const char *unit_name[APP_STAGES_MAX];

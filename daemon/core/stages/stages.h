@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "daemon/core/metrics/throttle.h"
 #include "daemon/core/stages/open.h"
@@ -219,6 +220,14 @@ void stage_set_labels(struct stage *stage, const char *category, const char *uni
 static inline const char *stage_unit(const struct stage *stage)
 {
 	return stage->unit[0] ? stage->unit : stage->settings.unit;
+}
+
+/* Part of what a frame costs: not a sum of others (named total or of that category), nor time in
+ * which a frame waits for its turn (category wait). */
+static inline bool stage_is_work(const struct stage *stage)
+{
+	return strcmp(stage->name, "total") != 0 && strcmp(stage->category, "total") != 0 &&
+	       strcmp(stage->category, "wait") != 0;
 }
 
 /* A run of which only its times are known. */

@@ -103,13 +103,24 @@ static void extend(struct past_frame *frame, uint64_t start_ns, uint64_t end_ns)
 	frame->end_ns = end_ns > frame->end_ns ? end_ns : frame->end_ns;
 }
 
-/* Index of a stage; `total` and what exceeds the table are not listed. */
+/* Is the time of a stage part of what a frame costs? */
+static bool is_work(const struct app *app, const char *name)
+{
+	for (size_t i = 0; i < app->stages; i++) {
+		if (strcmp(app->stage[i]->name, name) == 0) {
+			return stage_is_work(app->stage[i]);
+		}
+	}
+	return strcmp(name, "total") != 0;
+}
+
+/* Index of a stage; those that are not work, or exceed the table, are not listed. */
 static uint8_t stage_of(struct reader *reader, uint16_t name)
 {
 	struct past_frames *past = reader->past;
 	if (reader->stage[name] == 0) {
 		const char *text = trace_log_name_of(reader->app->log, name);
-		bool listed = past->stages < FACTS_STAGES && strcmp(text, "total") != 0;
+		bool listed = past->stages < FACTS_STAGES && is_work(reader->app, text);
 		reader->stage[name] = (uint8_t)(listed ? past->stages + 1 : UNLISTED);
 		if (listed) {
 			memcpy(past->stage[past->stages++], text, strnlen(text, PROTO_NAME_MAX));

@@ -52,6 +52,20 @@ START_TEST(stages_inside_total_count_and_total_does_not)
 }
 END_TEST
 
+START_TEST(waiting_is_in_no_sum)
+{
+	uint16_t queue = declare_as("queue", "wait", ""), infer = declare_as("infer", "model", "");
+	run_in(0, queue, T0, 100 * MS);
+	run_in(0, infer, T0 + 100 * MS, 6 * MS);
+	ck_assert(counts("infer") && !counts("queue"));
+	const struct window_query recent = {.lifetime = false};
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_uint_eq(relations.total_ns, 6 * MS);
+	ck_assert_double_eq_tol(app_frame_ms(app(), &relations, &recent), 6, 1e-9);
+}
+END_TEST
+
 START_TEST(the_parent_seen_most_often_wins_and_others_are_flagged)
 {
 	uint16_t a = declare("a"), b = declare("b"), child = declare("child");

@@ -65,10 +65,10 @@ FIXTURE(table_setup, table_teardown);
 
 START_TEST(a_frame_goes_from_its_first_start_to_its_last_end)
 {
-	uint8_t capture = frame_table_stage_index(table, "capture");
-	uint8_t infer = frame_table_stage_index(table, "infer");
-	uint8_t total = frame_table_stage_index(table, "total");
-	ck_assert_uint_eq(frame_table_stage_index(table, "infer"), infer);
+	uint8_t capture = frame_table_stage_index(table, "capture", false);
+	uint8_t infer = frame_table_stage_index(table, "infer", false);
+	uint8_t total = frame_table_stage_index(table, "total", true);
+	ck_assert_uint_eq(frame_table_stage_index(table, "infer", false), infer);
 	run(7, 20, 50, infer, 2); /* threads are read one after the other */
 	run(7, 10, 15, capture, 1);
 	run(7, 52, 60, infer, 2);
@@ -97,8 +97,8 @@ START_TEST(nested_stages_are_told_but_not_added_up)
 {
 	const struct frame_piece outer = {.id = 1, .start_ns = T0, .end_ns = T0 + 10 * MS};
 	const struct frame_piece inner = {.id = 1, .start_ns = T0, .end_ns = T0 + 9 * MS};
-	frame_table_run(table, &inner, frame_table_stage_index(table, "b"), true);
-	frame_table_run(table, &outer, frame_table_stage_index(table, "a"), false);
+	frame_table_run(table, &inner, frame_table_stage_index(table, "b", false), true);
+	frame_table_run(table, &outer, frame_table_stage_index(table, "a", false), false);
 	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(done[0].sum_ns, 10 * MS);
 	ck_assert_uint_eq(done[0].parts, 3);
@@ -110,7 +110,7 @@ START_TEST(stages_beyond_the_table_share_a_place)
 	char name[8];
 	for (unsigned i = 0; i < FRAME_STAGES + 14; i++) {
 		snprintf(name, sizeof(name), "s%u", i);
-		run(1, i, i + 1, frame_table_stage_index(table, name), 0);
+		run(1, i, i + 1, frame_table_stage_index(table, name, false), 0);
 	}
 	frame_table_finish_until(table, UINT64_MAX);
 	ck_assert_uint_eq(frame_part_runs(&done[0].part[FRAME_STAGES]), 14);
@@ -357,6 +357,24 @@ START_TEST(a_frame_record_ends_frames_of_several_threads)
 	const struct app *app = apps_find(apps, "cam");
 	ck_assert_uint_eq(app->frame_state->unfinished, 1);
 	ck_assert_uint_eq(app->frames->count, 100);
+}
+END_TEST
+
+START_TEST(waiting_is_in_the_latency_of_a_frame_and_not_in_its_stages)
+{
+	struct app_process *p = attach("cam");
+	const struct proto_declaration queue = {.name = "queue", .category = "wait"};
+	apps_declare(apps, p, 3, &queue);
+	for (uint64_t i = 0; i < 50; i++) {
+		send(p, 0, PROTO_KIND_COMPLETE, 0, i * 40, i * 40 + 5, i);
+		send(p, 1, PROTO_KIND_COMPLETE, 3, i * 40 + 5, i * 40 + 25, i);
+		send(p, 1, PROTO_KIND_FRAME, 0, i * 40 + 25, i * 40 + 30, i);
+	}
+	drained(p->app, 3000);
+	struct frames_stats stats = stats_of(p->app);
+	ck_assert_uint_eq(stats.latencies.count, 50);
+	ck_assert_double_eq_tol(stats.latencies.mean, 30, 1e-6);
+	ck_assert_double_eq_tol(stats.stage_sum_mean_ms, 5, 1e-6);
 }
 END_TEST
 
