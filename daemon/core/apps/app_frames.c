@@ -122,7 +122,11 @@ static void note_unended(struct app_frames *frame_state, const struct frame *fra
 {
 	frame_state->unfinished += frame->runs > 0;
 	frame_state->unended += frame->runs > 0 && frame->end_ns > frame_state->record_ns;
-	if (frame_state->unended >= APP_FRAMES_UNENDED) {
+	/* a pipeline may drop most of its frames on the way to where they end */
+	uint64_t usual_ns = pulse_usual_ns(&frame_state->app->frames->pulse);
+	uint64_t limit_ns = usual_ns > 0 ? APP_FRAMES_UNENDED * usual_ns : PULSE_IDLE_MIN_NS;
+	if (frame_state->unended >= APP_FRAMES_UNENDED &&
+		frame->end_ns - frame_state->record_ns > limit_ns) {
 		frame_state->ticking = frame_state->of_ids = frame_state->table->of_records = false;
 		frame_state->table->stage_grace_ns = FRAME_TABLE_GRACE_NS;
 	}

@@ -21,8 +21,9 @@ enum {
 	APP_TICKS_MAX = 512, /* that wait for their order; more of one pass come out of order */
 	APP_SLOW_FRAMES = 32,
 	APP_SLOW_MIN_FRAMES = 20, /* frames that must have been seen before one is slow */
-	APP_FRAMES_UNENDED = 8,	  /* in a row, and FRAME records have come to an end */
-	APP_FRAMES_ENDLESS = 64,  /* runs of its only stage: its id is the same for ever */
+	APP_FRAMES_UNENDED =
+		8, /* in a row, for as many intervals: no FRAME records come any more */
+	APP_FRAMES_ENDLESS = 64, /* runs of its only stage: its id is the same for ever */
 };
 
 #define APP_FRAMES_WAIT_NS UINT64_C(1000000000)

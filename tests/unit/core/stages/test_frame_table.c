@@ -378,6 +378,28 @@ START_TEST(waiting_is_in_the_latency_of_a_frame_and_not_in_its_stages)
 }
 END_TEST
 
+/* A rate converter or a leaky queue lets one in 30 through. */
+START_TEST(frames_that_are_dropped_on_the_way_do_not_tick)
+{
+	struct app_process *p = attach("cam");
+	for (uint64_t i = 0; i < 900; i++) {
+		send(p, 0, PROTO_KIND_COMPLETE, 0, i * 33, i * 33 + 5, i);
+		if (i % 30 == 0) {
+			send(p, 0, PROTO_KIND_FRAME, 0, i * 33 + 5, i * 33 + 10, i);
+		}
+		drained(p->app, i * 33 + 32);
+	}
+	ck_assert_uint_eq(p->app->frames->count, 30);
+	ck_assert_double_eq_tol(stats_of(p->app).fps, 1000.0 / 990, 1e-6);
+	/* the records come to an end, the frames do not: they tick again */
+	for (uint64_t i = 900; i < 1500; i++) {
+		send(p, 0, PROTO_KIND_COMPLETE, 0, i * 33, i * 33 + 5, i);
+		drained(p->app, i * 33 + 32);
+	}
+	ck_assert_uint_gt(p->app->frames->count, 100);
+}
+END_TEST
+
 START_TEST(ticks_of_two_processes_are_merged_in_the_order_of_time)
 {
 	struct app_process *p = attach("cam"), *q = attach("cam");
