@@ -46,6 +46,7 @@ LIBRARIES = {
     r"systemd/sd-journal\.h": ["daemon/publish/journal.c"],
     r"systemd/.*": ["daemon/publish/journal.c", "daemon/host/notify.c"],
     r"ini\.h": ["daemon/config/config.c"],
+    r"gst/.*": ["client/gstreamer/"],
     r"sys/socket\.h": [
         "daemon/util/deferred_close.c", "daemon/ingest/", "daemon/varlink/", "daemon/publish/", "daemon/recorder/",
         "daemon/host/notify.c", "daemon/host/refusal.c", "daemon/host/socket.", "client/",

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * objects.c: keeps what the tracer knows of pads and elements. It hangs on the objects themselves
+ * (qdata), is made when a buffer first comes near them, and recycled when they are destroyed.
+ * Nothing of GStreamer's that could destroy an object is called under the lock.
+ */
+#include "client/gstreamer/private.h"
+
+#include <gst/base/gstbasesink.h>
+#include <string.h>
+
+static struct {
+	GMutex lock;
+	GQuark pad_quark, element_quark;
+	SLIST_HEAD(, pad) pads[PAD_KINDS]; /* to recycle, as the following */
+	SLIST_HEAD(, element) elements;
+	struct element *frames; /* the sink that ends frames; atomic */
+} objects;
+
+void objects_init(void)
+{
+	objects.pad_quark = g_quark_from_static_string("edgeprof-pad");
+	objects.element_quark = g_quark_from_static_string("edgeprof-element");
+}
+
+static void pad_gone(gpointer data)
+{
+	struct pad *pad = data;
+	g_mutex_lock(&objects.lock);
+	for (size_t i = 0; pad->own && i < SINK_PADS; i++) {
+		if (pad->own->sink[i] == pad) {
+			__atomic_store_n(&pad->own->sink[i], NULL, __ATOMIC_RELEASE);
+		}
+	}
+	SLIST_INSERT_HEAD(&objects.pads[pad->kind], pad, next);
+	g_mutex_unlock(&objects.lock);
+}
+
+static void element_gone(gpointer data)
+{
+	struct element *element = data;
+	g_mutex_lock(&objects.lock);
+	if (objects.frames == element) {
+		__atomic_store_n(&objects.frames, NULL, __ATOMIC_RELEASE);
+	}
+	SLIST_INSERT_HEAD(&objects.elements, element, next);
+	g_mutex_unlock(&objects.lock);
+}
+
+bool element_owns_frames(struct element *element)
+{
+	struct element *owner = NULL;
+	return __atomic_load_n(&objects.frames, __ATOMIC_RELAXED) == element ||
+	       __atomic_compare_exchange_n(
+		       &objects.frames, &owner, element, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+int element_name(struct element *element, int *index, const char *prefix, const char *unit)
+{
+	if (*index == NAME_UNDECLARED) {
+		char *name = g_strdup_printf("%s_%s", prefix, element->name);
+		*index = edgeprof_gauge_declare(name, unit);
+		g_free(name);
+	}
+	return *index;
+}
+
+bool element_is_source(GstElement *object)
+{
+	bool is_source = true;
+	GST_OBJECT_LOCK(object);
+	for (GList *l = object->sinkpads; l; l = l->next) {
+		is_source = is_source && GST_PAD_MODE(GST_PAD_CAST(l->data)) == GST_PAD_MODE_PULL;
+	}
+	GST_OBJECT_UNLOCK(object);
+	return is_source;
+}
+
+struct element *element_known(GstElement *object)
+{
+	return g_object_get_qdata(G_OBJECT(object), objects.element_quark);
+}
+
+/* Before the first event of any thread: while one thread connects, events of others are lost. */
+static void connect_once(void)
+{
+	static gsize connected;
+	if (g_once_init_enter(&connected)) {
+		edgeprof_init(NULL);
+		g_once_init_leave(&connected, 1);
+	}
+}
+
+static struct element *element_of(GstElement *object)
+{
+	struct element *element = element_known(object), *other;
+	if (element) {
+		return element;
+	}
+	struct element made = {.kind = naming_is_queue(object)	  ? ELEMENT_QUEUE
+				       : GST_IS_BASE_SINK(object) ? ELEMENT_SINK
+								  : ELEMENT_FILTER,
+		.waiting = NAME_UNDECLARED,
+		.rate = NAME_UNDECLARED,
+		.level = NAME_UNDECLARED,
+		.dropped = NAME_UNDECLARED};
+	connect_once();
+	naming_stage(object, made.name, sizeof(made.name));
+	made.stage = edgeprof_stage_declare(made.name, naming_category(object), NULL, 0);
+	g_mutex_lock(&objects.lock);
+	other = element_known(object);
+	if (!other) {
+		element = SLIST_FIRST(&objects.elements);
+		if (element) {
+			SLIST_REMOVE_HEAD(&objects.elements, next);
+		} else {
+			element = g_new(struct element, 1);
+		}
+		*element = made;
+		g_object_set_qdata_full(
+			G_OBJECT(object), objects.element_quark, element, element_gone);
+	}
+	g_mutex_unlock(&objects.lock);
+	return other ? other : element;
+}
+
+/* Under the lock. */
+static struct pad *pad_new(struct element *own, bool is_sink)
+{
+	enum pad_kind kind = !own || !is_sink || own->kind == ELEMENT_SINK ? PAD_PLAIN
+			     : own->kind == ELEMENT_QUEUE		   ? PAD_OF_QUEUE
+									   : PAD_OF_FILTER;
+	static const uint32_t sizes[PAD_KINDS] = {0, INPUTS_FILTER, INPUTS_QUEUE};
+	struct pad *pad = SLIST_FIRST(&objects.pads[kind]);
+	if (pad) {
+		SLIST_REMOVE_HEAD(&objects.pads[kind], next);
+	} else {
+		pad = g_malloc0(sizeof(*pad) + sizes[kind] * sizeof(struct input));
+		pad->kind = kind;
+		pad->mask = sizes[kind] - 1;
+	}
+	pad->own = own;
+	pad->peer = pad->arrivals = NULL;
+	pad->stream = pad->number = pad->origin = 0;
+	pad->head = pad->tail = 0;
+	for (size_t i = 0; kind != PAD_PLAIN && i < SINK_PADS; i++) {
+		if (!own->sink[i]) {
+			__atomic_store_n(&own->sink[i], pad, __ATOMIC_RELEASE);
+			break;
+		}
+	}
+	return pad;
+}
+
+static struct pad *pad_known(GstPad *object)
+{
+	return g_object_get_qdata(G_OBJECT(object), objects.pad_quark);
+}
+
+/* Pads of bins have no element of their own, nor have the pads inside that stand for them. */
+static struct pad *pad_make(GstPad *object)
+{
+	GstElement *parent = GST_IS_PROXY_PAD(object) ? NULL : gst_pad_get_parent_element(object);
+	if (!parent && !GST_IS_PROXY_PAD(object)) {
+		return NULL;
+	}
+	struct element *own = parent && !GST_IS_BIN(parent) ? element_of(parent) : NULL;
+	g_mutex_lock(&objects.lock);
+	struct pad *pad = pad_known(object);
+	if (!pad) {
+		pad = pad_new(own, gst_pad_get_direction(object) == GST_PAD_SINK);
+		g_object_set_qdata_full(G_OBJECT(object), objects.pad_quark, pad, pad_gone);
+	}
+	g_mutex_unlock(&objects.lock);
+	gst_clear_object(&parent);
+	return pad;
+}
+
+struct pad *pad_of(GstPad *object)
+{
+	struct pad *pad = pad_known(object);
+	return pad ? pad : pad_make(object);
+}
+
+/* The peer is kept only if it still is one under the lock: a cut link is reported after it was
+ * cut, and then forgotten. */
+struct pad *pad_peer(GstPad *object, struct pad *pad)
+{
+	struct pad *peer = __atomic_load_n(&pad->peer, __ATOMIC_ACQUIRE);
+	if (peer) {
+		return peer;
+	}
+	GstPad *other = gst_pad_get_peer(object);
+	if (other) {
+		peer = pad_of(other);
+		g_mutex_lock(&objects.lock);
+		GST_OBJECT_LOCK(object);
+		bool linked = GST_PAD_PEER(object) == other;
+		GST_OBJECT_UNLOCK(object);
+		if (linked) {
+			__atomic_store_n(&pad->peer, peer, __ATOMIC_RELEASE);
+		}
+		g_mutex_unlock(&objects.lock);
+		gst_object_unref(other);
+	}
+	return peer;
+}
+
+void pad_relinked(GstPad *object)
+{
+	g_mutex_lock(&objects.lock);
+	struct pad *pad = pad_known(object);
+	if (pad) {
+		__atomic_store_n(&pad->peer, NULL, __ATOMIC_RELEASE);
+	}
+	g_mutex_unlock(&objects.lock);
+}
