@@ -292,8 +292,8 @@ static int run(struct ctl *ctl)
 
 static const struct option_spec options[] = {
 	{"pattern", 0, "PATTERN",
-		"what a line with a duration looks like, such as 'infer: {ms} ms'; may be repeated",
-		option_append, offsetof(struct options, patterns)},
+		"a line with a duration, such as 'infer: {ms} ms'; may be repeated", option_append,
+		offsetof(struct options, patterns)},
 	{"app", 0, "APP", "the app that the stages belong to; default: statsd", option_nonempty,
 		offsetof(struct options, app)},
 	{"unit", 0, "UNIT", "their compute unit, such as gpu", option_nonempty,
