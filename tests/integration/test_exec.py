@@ -251,17 +251,13 @@ def test_signals_are_forwarded_and_orphans_reaped():
 def test_ctrl_c_reaches_the_command_once():
     code = """if True:
         import os, signal
-        count = [0]
-        def more(*_):
-            count[0] += 1
-        signal.signal(signal.SIGINT, more)
-        signal.signal(signal.SIGUSR1, lambda *_: os._exit(10 + count[0]))
+        count, awaited = 0, {signal.SIGINT, signal.SIGUSR1}
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # none arrives between a look and a wait
         print("up", flush=True)
-        while count[0] == 0:
-            signal.pause()
-        print("interrupted", flush=True)
-        while True:
-            signal.pause()
+        while signal.sigwait(awaited) == signal.SIGINT:
+            count += 1
+            print("interrupted", flush=True)
+        os._exit(10 + count)
     """
     pid, master = pty.fork()
     if pid == 0:
