@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extension in C: when it is used, that nobody notices it, and how pip makes it."""
 import os
+import sys
 import tempfile
 import unittest
 import zipfile
@@ -52,7 +53,7 @@ class Accounts(unittest.TestCase):
         code = """
 try: import _interpreters as interpreters
 except ImportError: import _xxsubinterpreters as interpreters
-import edgeprof, time
+import edgeprof, sys, time
 assert edgeprof.connect("interpreters")
 inside = '''
 import edgeprof
