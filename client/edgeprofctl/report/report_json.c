@@ -16,14 +16,18 @@ cJSON *report_add_row(cJSON *array)
 	return row;
 }
 
+/* cJSON_InsertItemInArray of Debian 12 refuses each place between two others. */
 void report_insert(cJSON *array, cJSON *row, const char *member)
 {
-	int at = 0;
-	for (const cJSON *next = array->child;
-		next && json_number(next, member) >= json_number(row, member); next = next->next) {
-		at++;
+	cJSON *after = array->child, *next;
+	while (after && json_number(after, member) >= json_number(row, member)) {
+		after = after->next;
 	}
-	cJSON_InsertItemInArray(array, at, row);
+	cJSON_AddItemToArray(array, row);
+	for (; after && after != row; after = next) {
+		next = after->next;
+		cJSON_AddItemToArray(array, cJSON_DetachItemViaPointer(array, after));
+	}
 }
 
 void report_add_word(cJSON *to, const char *name, const char *word)

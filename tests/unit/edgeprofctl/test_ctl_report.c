@@ -13,8 +13,8 @@
 #include "tests/unit/unit.h"
 
 static struct data data;
-static struct data_stage stages[4];
-static struct data_execution runs[4][100];
+static struct data_stage stages[5];
+static struct data_execution runs[5][100];
 static struct data_frame frames[100];
 
 static void setup(void)
@@ -78,6 +78,27 @@ START_TEST(shares_of_the_category_and_of_the_total_are_two_numbers)
 	ck_assert_int_eq(json_integer(model, "count"), 3);
 	ck_assert(json_first(tree, "categories") == model); /* most time first */
 	ck_assert_double_eq_tol(json_number(json_first(tree, "totals"), "total_ms"), 235478, 1e-6);
+	cJSON_Delete(tree);
+}
+END_TEST
+
+/* covers G3.3 */
+START_TEST(groups_are_in_order_of_their_time)
+{
+	static const char *const order[] = {"e", "c", "b", "d", "a"};
+	add("1", "a", 1, 1);
+	add("2", "e", 50, 50);
+	add("3", "c", 30, 30);
+	add("4", "b", 20, 20);
+	add("5", "d", 10, 10);
+	cJSON *tree = report_tree(&data);
+	const cJSON *group = json_first(tree, "categories");
+	for (int i = 0; i < 5; i++) {
+		ck_assert_ptr_nonnull(group);
+		ck_assert_str_eq(json_word(group, "category"), order[i]);
+		group = group->next;
+	}
+	ck_assert_ptr_null(group);
 	cJSON_Delete(tree);
 }
 END_TEST
