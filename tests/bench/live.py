@@ -131,7 +131,7 @@ def metrics():
 def heap():
     if SANITIZED:
         return skipped("heap.idle", "heap.busy", why="not counted in a build with sanitizers")
-    daemon = harness.Daemon()
+    daemon = harness.Daemon("[recorder]\ntriggers = none\n")  # a recording is parsed JSON
     counted = daemon.dir / "allocations"
     daemon.env.update(LD_PRELOAD=str(BENCH / "libcount-allocations.so"), COUNT_ALLOCATIONS=str(counted))
 
@@ -144,9 +144,9 @@ def heap():
     with daemon:
         time.sleep(3)  # names, the first intervals
         idle = taken(1 if SHORT else 5)
-        writer = write(daemon, "steady", 100000, 3 if SHORT else 7)
-        time.sleep(2)
-        busy = taken(1 if SHORT else 5)
+        writer = write(daemon, "steady", 100000, 3 if SHORT else 38)
+        time.sleep(2 if SHORT else 25)  # names, the first diagnosis
+        busy = taken(1 if SHORT else 12)
         counts_of(writer)
         result("heap.idle", idle)
         result("heap.busy", busy)
