@@ -71,7 +71,7 @@ static void close_collector(struct entry *entry)
 	}
 	entry->state = NULL;
 	entry->open = entry->probing = false;
-	entry->failing_ns = 0;
+	entry->failing_ns = entry->going_ns = 0;
 }
 
 void entry_finish(struct entry *entry)
@@ -342,8 +342,27 @@ static void sample(struct entry *entry, uint64_t now_ns)
 	} else if (entry->fetch.job) {
 		entry_fetch(entry, now_ns);
 	} else {
-		entry_conclude(entry, entry_sample(entry, now_ns), now_ns);
+		entry->going_ns = now_ns;
+		entry->spent_ns = 0;
+		entry_continue(entry);
 	}
+}
+
+bool entry_continue(struct entry *entry)
+{
+	uint64_t tick_ns = entry->going_ns, started_ns = sysops()->now_ns();
+	if (tick_ns == 0) {
+		return false;
+	}
+	int r = entry_sample(entry, tick_ns);
+	if (r == -EINPROGRESS) {
+		entry->spent_ns += sysops()->now_ns() - started_ns;
+		return true;
+	}
+	entry->going_ns = 0;
+	entry_conclude(entry, r, tick_ns);
+	entry_account(entry->ctx.source, started_ns - entry->spent_ns);
+	return false;
 }
 
 void entry_conclude(struct entry *entry, int r, uint64_t now_ns)
@@ -375,6 +394,8 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 	struct source *source = entry->ctx.source;
 	uint64_t started_ns = sysops()->now_ns();
 	entry->reason[0] = '\0';
+	while (entry_continue(entry)) { /* the tick before */
+	}
 	bool open = entry->open || (!entry->probing && open_collector(entry, now_ns));
 	if (open) {
 		sample(entry, now_ns); /* may close it */
@@ -387,8 +408,8 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 	} else {
 		entry_rest(entry, entry->fetch.abandoned != NULL, now_ns);
 	}
-	if (!entry->probing && !entry->fetch.job && !(entry->ops->event_driven && entry->open)) {
-		entry_account(source, started_ns); /* of the others: what arrived */
+	if (!entry->probing && !open) { /* the others: by what they do */
+		entry_account(source, started_ns);
 	}
 }
 

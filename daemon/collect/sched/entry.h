@@ -28,6 +28,7 @@ struct entry {
 	uint64_t base_interval_ns;   /* of the configuration */
 	uint64_t due_ns;	     /* UINT64_MAX = never */
 	uint64_t failing_ns;	     /* since when samples fail; 0 = they do not */
+	uint64_t going_ns, spent_ns; /* of the sample that goes on, 0 = none does; its cost */
 	unsigned holds;		     /* of collector_hold */
 	void (*released)(void *ctx); /* after the last release; may be NULL */
 	void *released_ctx;
@@ -49,6 +50,9 @@ void entry_configure(
 /* Applies requests and, when due, probes or samples and commits. Afterwards due_ns is later than
  * now_ns. */
 void entry_run(struct entry *entry, uint64_t now_ns);
+
+/* Goes on with a sample. True when there is more of it. */
+bool entry_continue(struct entry *entry);
 
 /* Asks a thread to read for the tick at tick_ns, if that is the entry's next one and nothing is
  * being read. True when it was asked, now or before. */

@@ -144,6 +144,10 @@ static void arm(struct scheduler *scheduler)
 	if (scheduler->spare && offload_pool_behind(scheduler->pool->threads)) {
 		wake_ns = now_ns + GRACE_NS < wake_ns ? now_ns + GRACE_NS : wake_ns;
 	}
+	for (size_t i = 0; i < scheduler->entries;
+		i++) { /* the next part after a turn for others */
+		wake_ns = scheduler->entry[i].going_ns > 0 ? now_ns : wake_ns;
+	}
 	uint64_t wait_ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
 	/* never 0: such a timer would run again in the same iteration of the loop */
 	uv_timer_start(&scheduler->timer, on_timer, wait_ns / 1000000 + 1, 0);
@@ -156,6 +160,7 @@ static bool collect_answers(struct scheduler *scheduler)
 	bool asked = false;
 	for (size_t i = 0; i < scheduler->entries; i++) {
 		asked = entry_on_answer(&scheduler->entry[i], now_ns) || asked;
+		(void)entry_continue(&scheduler->entry[i]);
 	}
 	(void)offload_pool_dispatch_one(scheduler->pool->threads, false);
 	return asked;

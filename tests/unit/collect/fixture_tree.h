@@ -97,7 +97,9 @@ static inline int bench_sample(struct bench *bench)
 	int r = bench->ops->fetch ? bench->ops->fetch(&roots, bench->state) : 0;
 	ck_assert_int_eq(r, 0);
 	bench->ctx.now_ns = bench->now_ns;
-	r = bench->ops->sample(&bench->ctx, bench->state);
+	do {
+		r = bench->ops->sample(&bench->ctx, bench->state);
+	} while (r == -EINPROGRESS);
 	metrics_commit(bench->core.metrics, bench->source, bench->now_ns);
 	return r;
 }

@@ -244,6 +244,36 @@ START_TEST(more_processes_than_rows_are_counted)
 }
 END_TEST
 
+START_TEST(many_are_read_in_parts_and_shown_together)
+{
+	for (int i = 1; i <= 20; i++) {
+		char name[16];
+		process(i, "cam", 1, 1, i);
+		snprintf(name, sizeof(name), "cam%d", i);
+		watch(WATCH_PID, name, "", i);
+	}
+	start();
+	ck_assert_uint_eq(bench.processes.rows, 20);
+	process(20, "cam", 1, 1, 400);
+	bench.ctx.now_ns += 1000000000;
+	int parts = 0;
+	while (bench.ops->sample(&bench.ctx, bench.state) == -EINPROGRESS) {
+		/* whoever asks meanwhile sees what was before, and watches may change */
+		struct watch w = {.kind = WATCH_PID, .name = "cam20", .pid = 20};
+		ck_assert_uint_eq(bench.processes.rows, 20);
+		ck_assert_double_eq_tol(bench.processes.row[19].rss_bytes, 20 * 1024, 1e-9);
+		if (parts++ == 0) {
+			ck_assert_int_eq(processes_watch(&bench.processes, &w), -EEXIST);
+			processes_unwatch(&bench.processes, WATCH_PID, "cam1", 1);
+		}
+	}
+	ck_assert_int_eq(parts, 2);
+	ck_assert_double_eq_tol(bench.processes.row[19].rss_bytes, 400 * 1024, 1e-9);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_uint_eq(bench.processes.rows, 19);
+}
+END_TEST
+
 /* A process of one thread with everything that proc shows; numbers grow with step. */
 static void whole_process(int pid, int step)
 {

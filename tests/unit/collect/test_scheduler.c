@@ -17,7 +17,7 @@
 /* A collector with one metric, told by the test what to do. */
 static struct {
 	int open_result, sample_result;
-	int opens, samples, closes;
+	int opens, samples, closes, more;
 	uint64_t sampled_ns;
 	struct metric *metric;
 	const void *state;
@@ -43,6 +43,10 @@ static int fake_sample(const struct collector_context *ctx, void *state)
 	ck_assert_ptr_eq(state, fake.state);
 	fake.samples++;
 	fake.sampled_ns = ctx->now_ns;
+	if (fake.more > 0) {
+		fake.more--;
+		return -EINPROGRESS;
+	}
 	if (fake.sample_result < 0) {
 		return collector_fail(ctx, fake.sample_result, "sys/fake/value: it broke");
 	}
@@ -431,6 +435,30 @@ START_TEST(the_timer_of_the_loop_samples)
 	while (fake.samples < 3) {
 		ck_assert_int_ne(uv_run(&loop, UV_RUN_ONCE), 0);
 	}
+}
+END_TEST
+
+START_TEST(a_sample_in_parts_leaves_turns_to_others)
+{
+	start();
+	fake.more = 2;
+	run_at(START + SECOND);
+	ck_assert_int_eq(fake.samples, 2);
+	bench_expect(&bench, "fake/value", 1); /* the one before */
+	clock_ns += 1000000;
+	while (fake.more > 0 || fake.samples < 4) {
+		ck_assert_int_ne(uv_run(&loop, UV_RUN_ONCE), 0);
+	}
+	bench_expect(&bench, "fake/value", 4);
+	ck_assert_uint_eq(fake.sampled_ns, START + SECOND);
+	ck_assert_uint_eq(source()->ticks, 2);
+	/* What is left of it when the next tick comes is done first. */
+	fake.more = 5;
+	run_at(START + 2 * SECOND);
+	run_at(START + 3 * SECOND);
+	ck_assert_int_eq(fake.more, 0);
+	ck_assert_uint_eq(fake.sampled_ns, START + 3 * SECOND);
+	ck_assert_uint_eq(source()->ticks, 4);
 }
 END_TEST
 
