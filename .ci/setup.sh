@@ -24,7 +24,6 @@ build_packages=(meson ninja-build pkg-config gcc libc6-dev python3
 
 # Where an installed edgeprofd is: as Debian has it, and where the system's python3 looks for packages,
 # but for those below /usr/local. Sets $layout, options of meson.
-# shellcheck disable=SC2034
 set_layout() {
 	local python_dir
 	python_dir=$(PATH=/usr/bin:$PATH python3 -c 'import site
@@ -140,4 +139,10 @@ build() {
 		grep -vE '^\[[0-9]+/[0-9]+\] (Compiling|Linking|Generating)' "$dir/build.log" | head -60 >&2
 		die "the build in $dir failed; all of it: $dir/build.log"
 	}
+}
+
+# What ./run shows, ./install installs and ./test tests as a whole, in one folder with the same options.
+build_release() {
+	set_layout
+	build build-release "${layout[@]}" --buildtype=release -Dtests=disabled
 }

@@ -66,6 +66,6 @@ def test_wrong_option_is_usage():
 
 
 if __name__ == "__main__":
-    if not (SOURCE / "build-run" / "build.ninja").exists():
+    if not (SOURCE / "build-release" / "build.ninja").exists():
         skip("./run --setup was not called here")
     run_tests(dict(globals()))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""README, followed literally: a copy of this checkout, ./install, then every command, program and
-configuration that README shows, in its order, by a shell without a variable of ours. What is installed
-goes to layers over /usr, /etc and /var that only this process sees. Needs root. systemctl is
+"""README, followed literally: ./install, then every command, program and configuration that README
+shows, in its order, by a shell without a variable of ours. What is written goes to layers over this
+checkout, /usr, /etc and /var that only this process sees. Needs root. systemctl is
 a stand-in that runs the service's command as its user; inside.py looks at the service under systemd."""
 import contextlib
 import json
@@ -64,13 +64,15 @@ def layers(scratch):
     """With sudo and systemctl of ours. Nothing that is written from here on reaches this machine."""
     machine.own_mount_namespace()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", scratch], check=True)
-    for name in ("usr", "etc", "var"):
-        (scratch / name / "upper").mkdir(parents=True)
-        (scratch / name / "work").mkdir()
-        options = f"lowerdir=/{name},upperdir={scratch}/{name}/upper,workdir={scratch}/{name}/work"
-        done = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, f"/{name}"], capture_output=True, text=True)
+    for below in ("/usr", "/etc", "/var", str(SOURCE.resolve())):
+        layer = pathlib.Path(tempfile.mkdtemp(dir=scratch))
+        layer.chmod(0o755)
+        (layer / "upper").mkdir()
+        (layer / "work").mkdir()
+        options = f"lowerdir={below},upperdir={layer}/upper,workdir={layer}/work"
+        done = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, below], capture_output=True, text=True)
         if done.returncode != 0:
-            raise machine.Missing(f"no layer over /{name} here: {done.stderr.strip()}")
+            raise machine.Missing(f"no layer over {below} here: {done.stderr.strip()}")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/run"], check=True)
     pathlib.Path("/run/systemd/system").mkdir(parents=True)  # systemd runs, they say
     for name, text in (("sudo", SUDO), ("systemctl", SYSTEMCTL)):
@@ -86,19 +88,6 @@ def layers(scratch):
             with contextlib.suppress(OSError):
                 os.kill(int(pidfile.read_text()), 15)
         subprocess.run(["umount", "-l", scratch], check=False)
-
-
-def copy_checkout(to):
-    listed = subprocess.run(["git", "-C", SOURCE, "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            capture_output=True, text=True)
-    if listed.returncode != 0:
-        shutil.copytree(SOURCE, to, symlinks=True, ignore=shutil.ignore_patterns("build*", ".git"))
-        return
-    for name in listed.stdout.split("\0"):
-        file = SOURCE / name
-        if name and (file.is_symlink() or file.is_file()):
-            (to / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file, to / name, follow_symlinks=False)
 
 
 class Reader:
@@ -151,7 +140,7 @@ def follow(reader):
             if block.text.startswith("./install"):
                 assert "FAILED" not in said and "compiles, links and runs" in said and "enabled, active" in said, said
                 check_unit()
-                check_sizes(reader.folder / "build-install")
+                check_sizes(reader.folder / "build-release")
             seen |= {word for word in ("./install", "cc ", "c++ ", "python3 ", "--check-config") if word in block.text}
     assert len(seen) == 5, seen
     reports = {path.name for path in pathlib.Path("/run/edgeprofd/reports").iterdir()}
@@ -182,12 +171,10 @@ def main():
         if not shutil.which(tool, path=PATH):
             raise machine.Missing(f"{tool} is not installed")
     with tempfile.TemporaryDirectory(prefix="edgeprof-readme-") as place:
-        scratch, folder = pathlib.Path(place) / "layers", pathlib.Path(place) / "edgeprofd"
+        scratch = pathlib.Path(place) / "layers"
         scratch.mkdir()
-        folder.mkdir()
-        copy_checkout(folder)
         with layers(scratch):
-            reader = Reader(folder, place)
+            reader = Reader(SOURCE.resolve(), place)
             before = installed_files()
             follow(reader)
             removal(reader, before)

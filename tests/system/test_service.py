@@ -18,12 +18,12 @@ SOURCE = pathlib.Path(os.environ.get("EDGEPROF_SOURCE", pathlib.Path(__file__).p
 
 
 def plain_build():
-    """The tested build itself, or build-run/ next to it: the first one without a sanitizer."""
-    for build in (os.environ.get("EDGEPROF_BUILD"), SOURCE / "build-run"):
+    """The tested build itself, or build-release/ next to it: the first one without a sanitizer."""
+    for build in (os.environ.get("EDGEPROF_BUILD"), SOURCE / "build-release"):
         daemon = pathlib.Path(build or "") / "daemon" / "edgeprofd"
         if build and daemon.exists() and b"__asan_init" not in daemon.read_bytes():
             return pathlib.Path(build)
-    raise machine.Missing("there is no build without sanitizers in build-run/ (./run --setup makes one)")
+    raise machine.Missing("there is no build without sanitizers in build-release/ (./run --setup makes one)")
 
 
 def make_device(path):
