@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Debian packages, built in a tree that has only what debian/control names, and installed, upgraded and
-purged under a real systemd in another one (inside.py). In ./test for Debian 12 and this machine's architecture.
+purged under a real systemd in another one (inside.py), for Debian 12 and this machine's architecture. The long form
+of check_lists.py.
 
 test_packages.py --all: Debian 12 and 13, amd64, arm64 and armhf, and each once more in another folder, which must
 give the same bytes. Half an hour on two processors."""
