@@ -65,7 +65,7 @@ FIXTURE(start, end);
 /* Others are answered at once, the caller after 5 s: by live history, and a note. */
 START_TEST(a_medium_that_hangs_costs_the_past_alone)
 {
-	const struct archive_reader reader = {hung_read, hung_cancel, NULL};
+	static const struct archive_reader reader = {hung_read, hung_cancel, NULL};
 	f.core.archive_reader = &reader;
 	hung.reads = hung.cancels = 0;
 	for (int more = 0; more < 2; more++) {
