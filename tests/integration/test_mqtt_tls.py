@@ -148,13 +148,13 @@ def test_client_certificate_is_given_when_required():
                 print(refused(daemon, "TLS.*(client certificate|certificate required)"))
 
 
-def refuses_server(names, common, pattern, name="server", days="30", self_signed=False, foreign=False, host="127.0.0.1"):
+def refuses_server(names, common, pattern, name="server", expired=False, self_signed=False, foreign=False, host="127.0.0.1"):
     with certificates() as certs:
         certs.authority("foreign")
         if self_signed:
             certs.self_signed("server")
         else:
-            certs.signed("server", names=names, common=common, days=days, ca="foreign" if foreign else "ca")
+            certs.signed("server", names=names, common=common, expired=expired, ca="foreign" if foreign else "ca")
         more = ["username = edge", f"password_file = {secret_file(certs)}", f"ca_file = {certs.path('ca.crt')}"]
         with password_broker(certs, server(certs)) as broker, Daemon(settings(broker.port, *more, host=host)) as daemon:
             return refused(daemon, pattern)
@@ -183,7 +183,7 @@ def test_the_common_name_is_no_name_of_a_host_either():
 
 
 def test_expired_certificate_is_refused():
-    print(refuses_server("IP:127.0.0.1", "127.0.0.1", "expired", days="-1"))
+    print(refuses_server("IP:127.0.0.1", "127.0.0.1", "expired", expired=True))
 
 
 def test_self_signed_certificate_is_refused():

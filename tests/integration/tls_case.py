@@ -12,6 +12,19 @@ import threading
 import mosquitto
 
 PASSWORD = "gEheim-Wort-4711"
+CA_CONF = """\
+[ca]
+default_ca = any
+[any]
+database = index
+new_certs_dir = .
+rand_serial = yes
+default_md = sha256
+policy = names
+unique_subject = no
+[names]
+commonName = supplied
+"""
 
 
 def openssl(*words, folder):
@@ -23,6 +36,8 @@ class Certificates:
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="edgeprof-tls-")
+        pathlib.Path(self.path("ca.conf")).write_text(CA_CONF)
+        pathlib.Path(self.path("index")).touch()
         self.authority("ca")
 
     def path(self, name):
@@ -41,13 +56,15 @@ class Certificates:
         openssl("req", "-x509", "-new", "-key", f"{name}.key", "-subj", "/CN=127.0.0.1", "-days", "30",
                 "-addext", "subjectAltName=IP:127.0.0.1", "-out", f"{name}.crt", folder=self.folder)
 
-    def signed(self, name, names="IP:127.0.0.1", common="127.0.0.1", ca="ca", days="30", start=None):
-        """days may be negative: expired; names may be "": none but the common one."""
+    def signed(self, name, names="IP:127.0.0.1", common="127.0.0.1", ca="ca", expired=False):
+        """names may be "": none but the common one."""
         self.key(name)
         openssl("req", "-new", "-key", f"{name}.key", "-subj", f"/CN={common}", "-out", f"{name}.csr", folder=self.folder)
         pathlib.Path(self.path(name + ".ext")).write_text(f"subjectAltName={names}\n" if names else "basicConstraints=CA:FALSE\n")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key", "-CAcreateserial",
-                "-days", days, "-extfile", f"{name}.ext", "-out", f"{name}.crt", folder=self.folder)
+        # "x509 -req" takes no days in the past from OpenSSL 3.5 on, and no dates before 3.4.
+        dates = ["-startdate", "20200101000000Z", "-enddate", "20200102000000Z"] if expired else ["-days", "30"]
+        openssl("ca", "-batch", "-notext", "-config", "ca.conf", "-in", f"{name}.csr", "-cert", f"{ca}.crt", "-keyfile", f"{ca}.key",
+                *dates, "-extfile", f"{name}.ext", "-out", f"{name}.crt", folder=self.folder)
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
