@@ -72,6 +72,9 @@ static const char *text_of(const struct mqtt_fault *fault)
 		if (fault->error == EPROTO) { /* OpenSSL had nothing to say */
 			return MQTT_TLS_CLOSED;
 		}
+		if (fault->error == ECONNRESET && fault->encrypted && !fault->connected) {
+			return MQTT_TLS_CLOSED; /* the reset overtook the alert that said why */
+		}
 		return fault->error == 0 || fault->error == EPIPE ? closed(fault)
 								  : errno_reason(fault->error);
 	case MOSQ_ERR_EAI:
