@@ -8,6 +8,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/varlink_packed.h"
+
+/* A pair is older than the byte that stands for it, so this ends. Returns the end. */
+static char *unpack(unsigned char byte, char *ret)
+{
+	const unsigned char *pair = proto_packed_pairs[byte];
+	if (pair[0] == 0) {
+		*ret = (char)byte;
+		return ret + 1;
+	}
+	return unpack(pair[1], unpack(pair[0], ret));
+}
+
+void proto_interface(char *ret)
+{
+	for (const unsigned char *byte = proto_packed_interface; *byte != 0; byte++) {
+		ret = unpack(*byte, ret);
+	}
+	*ret = '\0';
+}
+
 static int parse(const char *text, size_t length, unsigned max_tokens, struct cJSON **ret,
 	const char **reason)
 {

@@ -18,8 +18,9 @@ enum {
 	PROTO_JSON_TOKENS = 2048,
 };
 
-/* The text of proto/io.edgeprof.varlink, NUL-terminated. */
-extern const char proto_interface[];
+/* Unpacks the text of io.edgeprof.varlink, NUL-terminated, into proto_interface_size bytes. */
+extern const size_t proto_interface_size;
+void proto_interface(char *ret);
 #define PROTO_INTERFACE_NAME "io.edgeprof"
 
 /* proto_json_scan with the limits above, then cJSON. 0 and *ret (cJSON_Delete it), -EBADMSG with

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service.c: answers the methods of org.varlink.service. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/core/status/facts.h"
+#include "daemon/util/sysops.h"
 #include "daemon/varlink/methods/methods.h"
 #include "proto/varlink.h"
 
@@ -59,16 +61,28 @@ enum api_result method_get_info(struct api_call *call)
 	return API_LAST;
 }
 
+static enum api_result own_description(struct json *out)
+{
+	char *text = mem_zalloc(proto_interface_size);
+	if (!text) {
+		return reply_limit(out, "memory", 0);
+	}
+	proto_interface(text);
+	json_string(out, "description", text);
+	free(text);
+	return API_LAST;
+}
+
 enum api_result method_get_interface_description(struct api_call *call)
 {
 	const char *name = call->value[0].string;
 	if (strcmp(name, PROTO_INTERFACE_NAME) == 0) {
-		json_string(call->out, "description", proto_interface);
-	} else if (strcmp(name, service_name) == 0) {
-		json_string(call->out, "description", service_interface);
-	} else {
+		return own_description(call->out);
+	}
+	if (strcmp(name, service_name) != 0) {
 		return reply_service_error(
 			call->out, "org.varlink.service.InterfaceNotFound", "interface", name);
 	}
+	json_string(call->out, "description", service_interface);
 	return API_LAST;
 }

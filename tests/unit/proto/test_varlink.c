@@ -329,6 +329,9 @@ START_TEST(the_interface_is_the_file)
 	size_t n = fread(text, 1, sizeof(text) - 1, file);
 	fclose(file);
 	text[n] = '\0';
-	ck_assert_str_eq(proto_interface, text);
+	ck_assert_uint_eq(proto_interface_size, n + 1);
+	static char unpacked[sizeof(text)];
+	proto_interface(unpacked);
+	ck_assert_str_eq(unpacked, text);
 }
 END_TEST

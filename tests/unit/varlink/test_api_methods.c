@@ -22,7 +22,11 @@ START_TEST(the_description_is_served_to_the_byte)
 {
 	cJSON *reply = ask(
 		"org.varlink.service.GetInterfaceDescription", "{\"interface\":\"io.edgeprof\"}");
-	ck_assert_str_eq(string(reply, "description"), proto_interface);
+	char *text = calloc(1, proto_interface_size);
+	ck_assert_ptr_nonnull(text);
+	proto_interface(text);
+	ck_assert_str_eq(string(reply, "description"), text);
+	free(text);
 	cJSON_Delete(reply);
 	reply = ask("org.varlink.service.GetInterfaceDescription",
 		"{\"interface\":\"org.varlink.service\"}");
