@@ -103,7 +103,8 @@ static int list_reserve(struct metrics_list *list, size_t count)
 int metrics_add(struct metrics *metrics, struct source *source, const char *name, enum unit unit,
 	struct metric **ret)
 {
-	if (!proto_path_valid(name) || strlen(name) >= PROTO_PATH_SIZE) {
+	const size_t size = strlen(name) + 1;
+	if (!proto_path_valid(name) || size > PROTO_PATH_SIZE) {
 		return -EINVAL;
 	}
 	uint32_t hash = hash_text(name);
@@ -127,7 +128,7 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 		index_reserve(&metrics->names, metrics->count + 1) < 0) {
 		return -ENOMEM;
 	}
-	struct metric *metric = mem_zalloc(sizeof(*metric));
+	struct metric *metric = mem_zalloc(sizeof(*metric) + size);
 	if (!metric) {
 		return -ENOMEM;
 	}
@@ -140,11 +141,11 @@ int metrics_add(struct metrics *metrics, struct source *source, const char *name
 	metric->zone = -1;
 	metric->reason = "not sampled yet";
 	metric->full_rate = true;
-	snprintf(metric->name, sizeof(metric->name), "%s", name);
+	memcpy(metric->name, name, size);
 	metrics->slot[metric->id] = metric;
 	index_add(&metrics->names, hash, metric->id); /* reserved */
 	metrics->count++;
-	metric->list_index = source->metrics;
+	metric->list_index = (uint32_t)source->metrics;
 	list->item[source->metrics++] = metric;
 	*ret = metric;
 	return 0;

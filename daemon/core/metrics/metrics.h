@@ -27,22 +27,22 @@ struct metric {
 	uint32_t id;	 /* slot, 0 … METRICS_MAX-1; reused after retirement */
 	uint32_t serial; /* never reused */
 	struct source *source;
-	enum unit unit;
 	double value; /* NAN = null */
 	double limit; /* of a state its highest (cooling max_state); of what counts only past a
 		       * limit, that limit (growth_over_limit); NAN = none */
 	const char *reason; /* why value is null; static text; NULL when there is a value */
 	const char *origin; /* how the value came about; static text; NULL when the source says all
 			     */
-	int zone;	    /* number of its thermal zone; -1 = none */
 	uint64_t t_ns;	    /* of the last commit; 0 = never */
 	uint64_t value_ns;  /* of the value, or of the last event before there was none; 0 = t_ns */
-	bool ended;	    /* null because what it measures has ended, not for lack of a reading */
-	bool full_rate;	    /* false: history keeps no full-rate tier (self, collector) */
-	bool set;	    /* since the last commit */
-	bool yields;	    /* any other source that adds the name gets it */
-	size_t list_index;  /* in the list of its source */
-	char name[PROTO_PATH_SIZE];
+	uint32_t list_index; /* in the list of its source */
+	int zone;	     /* number of its thermal zone; -1 = none */
+	enum unit unit;
+	bool ended;	/* null because what it measures has ended, not for lack of a reading */
+	bool full_rate; /* false: history keeps no full-rate tier (self, collector) */
+	bool set;	/* since the last commit */
+	bool yields;	/* any other source that adds the name gets it */
+	char name[];
 };
 
 struct metrics_observer {
