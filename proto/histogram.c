@@ -8,6 +8,8 @@
 #include "proto/histogram.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "proto/multiply.h"
 #include "proto/percentile.h"
@@ -72,9 +74,75 @@ static double wide_double(const uint64_t *words, size_t count)
 	return value;
 }
 
-void proto_histogram_init(struct proto_histogram *h)
+void proto_histogram_init(struct proto_histogram *h, proto_calloc *alloc)
 {
-	*h = (struct proto_histogram){.min = UINT64_MAX};
+	*h = (struct proto_histogram){.min = UINT64_MAX, .calloc = alloc};
+}
+
+void proto_histogram_finish(struct proto_histogram *h)
+{
+	if (h) {
+		free(h->buckets);
+		free(h->carries);
+	}
+}
+
+size_t proto_histogram_bytes(const struct proto_histogram *h)
+{
+	return sizeof(*h) + h->held * sizeof(*h->buckets) + (h->carries ? sizeof(*h->carries) : 0);
+}
+
+/* The first bucket of the octave, and the one behind its last. Values below the octaves count as
+ * one. */
+static uint32_t octave_first(uint32_t bucket)
+{
+	const uint32_t exact = PROTO_HISTOGRAM_EXACT;
+	return bucket < exact ? 0 : bucket - (bucket - exact) % PROTO_HISTOGRAM_PER_OCTAVE;
+}
+
+static uint32_t octave_end(uint32_t bucket)
+{
+	uint32_t end = bucket < PROTO_HISTOGRAM_EXACT
+			       ? PROTO_HISTOGRAM_EXACT
+			       : octave_first(bucket) + PROTO_HISTOGRAM_PER_OCTAVE;
+	return end < PROTO_HISTOGRAM_BUCKETS ? end : PROTO_HISTOGRAM_BUCKETS;
+}
+
+/* Holds the buckets [first, end) as well. False: memory is short, nothing changes. */
+static bool hold(struct proto_histogram *h, uint32_t first, uint32_t end)
+{
+	uint32_t has_end = h->first + h->held;
+	if (h->held > 0) {
+		first = h->first < first ? h->first : first;
+		end = has_end > end ? has_end : end;
+	}
+	if (end - first <= h->held) {
+		return true;
+	}
+	uint32_t *buckets = h->calloc(end - first, sizeof(*buckets));
+	if (!buckets) {
+		return false;
+	}
+	if (h->held > 0) {
+		memcpy(buckets + (h->first - first), h->buckets, h->held * sizeof(*buckets));
+	}
+	free(h->buckets);
+	h->buckets = buckets;
+	h->first = first;
+	h->held = end - first;
+	return true;
+}
+
+/* The same for one bucket; of the first one, with an octave below and two above it. */
+static bool hold_octave(struct proto_histogram *h, uint32_t bucket)
+{
+	uint32_t first = octave_first(bucket), end = octave_end(bucket);
+	if (h->held == 0) {
+		first = first > 0 ? octave_first(first - 1) : 0;
+		end = octave_end(end);
+		end = octave_end(end);
+	}
+	return hold(h, first, end);
 }
 
 void proto_histogram_add_square(struct proto_histogram *h, uint64_t value_ns)
@@ -101,10 +169,7 @@ void proto_histogram_add_words(
 		}
 		min = value_ns < min ? value_ns : min;
 		max = value_ns > max ? value_ns : max;
-		uint32_t bucket = proto_histogram_bucket(value_ns);
-		if (__builtin_expect(++h->buckets[bucket] == 0, 0)) {
-			proto_histogram_carry(h, bucket);
-		}
+		proto_histogram_count(h, proto_histogram_bucket(value_ns));
 	}
 	h->count += n;
 	wide_add(h->sum, sum, 2);
@@ -118,34 +183,68 @@ static uint32_t distance(uint32_t a, uint32_t b)
 	return a > b ? a - b : b - a;
 }
 
-static void add_carry(struct proto_histogram *h, uint32_t bucket, uint32_t units)
+/* False: there is no memory for entries. */
+static bool add_carry(struct proto_histogram *h, uint32_t bucket, uint32_t units)
 {
+	struct proto_histogram_carries *carries = h->carries;
+	if (!carries) {
+		carries = h->carries = h->calloc(1, sizeof(*carries));
+	}
+	if (!carries) {
+		return false;
+	}
 	uint32_t best = 0;
-	for (uint32_t i = 1; i < h->carries; i++) {
-		if (distance(h->carry_bucket[i], bucket) <
-			distance(h->carry_bucket[best], bucket)) {
+	for (uint32_t i = 1; i < carries->count; i++) {
+		if (distance(carries->bucket[i], bucket) <
+			distance(carries->bucket[best], bucket)) {
 			best = i;
 		}
 	}
-	bool found = h->carries > 0 && h->carry_bucket[best] == bucket;
-	if (!found && h->carries < PROTO_HISTOGRAM_CARRIES) {
-		best = h->carries++;
-		h->carry_bucket[best] = (uint16_t)bucket;
+	bool found = carries->count > 0 && carries->bucket[best] == bucket;
+	if (!found && carries->count < PROTO_HISTOGRAM_CARRIES) {
+		best = carries->count++;
+		carries->bucket[best] = (uint16_t)bucket;
 	}
-	h->carry[best] += units;
+	carries->carry[best] += units;
+	return true;
 }
 
 void proto_histogram_carry(struct proto_histogram *h, uint32_t bucket)
 {
-	add_carry(h, bucket, 1);
+	if (!add_carry(h, bucket, 1)) {
+		h->buckets[bucket - h->first] = UINT32_MAX;
+	}
 }
 
-static uint64_t bucket_count(const struct proto_histogram *h, uint32_t bucket)
+/* Counts n times 2^0 and units times 2^32. False: not in this bucket, or not all, for lack of
+ * memory. */
+static bool count_many(struct proto_histogram *h, uint32_t bucket, uint32_t n, uint32_t units)
 {
-	uint64_t count = h->buckets[bucket];
-	for (uint32_t i = 0; i < h->carries; i++) {
-		if (h->carry_bucket[i] == bucket) {
-			count += (uint64_t)h->carry[i] << 32;
+	bool complete = bucket - h->first < h->held || hold_octave(h, bucket);
+	if (h->held == 0) {
+		return false;
+	}
+	uint32_t last = h->first + h->held - 1;
+	bucket = bucket < h->first ? h->first : bucket > last ? last : bucket;
+	uint32_t *count = &h->buckets[bucket - h->first];
+	uint32_t more = *count + n;
+	units += more < n;
+	bool carried = units == 0 || add_carry(h, bucket, units);
+	*count = carried ? more : UINT32_MAX;
+	return complete && carried;
+}
+
+void proto_histogram_count_outside(struct proto_histogram *h, uint32_t bucket)
+{
+	count_many(h, bucket, 1, 0);
+}
+
+uint64_t proto_histogram_in(const struct proto_histogram *h, uint32_t bucket)
+{
+	uint64_t count = bucket - h->first < h->held ? h->buckets[bucket - h->first] : 0;
+	for (uint32_t i = 0; h->carries && i < h->carries->count; i++) {
+		if (h->carries->bucket[i] == bucket) {
+			count += (uint64_t)h->carries->carry[i] << 32;
 		}
 	}
 	return count;
@@ -177,28 +276,28 @@ static uint64_t bucket_middle(uint32_t bucket, uint64_t max)
 	return low + above / 2;
 }
 
-void proto_histogram_add_all(struct proto_histogram *into, const struct proto_histogram *from)
+bool proto_histogram_add_all(struct proto_histogram *into, const struct proto_histogram *from)
 {
 	if (from->count == 0) {
-		return;
+		return true;
 	}
 	into->count += from->count;
 	wide_add(into->sum, from->sum, 2);
 	wide_add(into->squares, from->squares, 3);
 	into->min = from->min < into->min ? from->min : into->min;
 	into->max = from->max > into->max ? from->max : into->max;
-	for (uint32_t i = 0, n = from->carries; i < n; i++) {
-		add_carry(into, from->carry_bucket[i], from->carry[i]);
+	bool complete = from->held > 0 && hold(into, from->first, from->first + from->held);
+	for (uint32_t i = 0, n = from->carries ? from->carries->count : 0; i < n; i++) {
+		const struct proto_histogram_carries *carries = from->carries;
+		complete = count_many(into, carries->bucket[i], 0, carries->carry[i]) && complete;
 	}
-	/* all others are empty; a merge of hundreds would otherwise read megabytes of them */
-	const uint32_t last = proto_histogram_bucket(from->max);
-	for (uint32_t i = proto_histogram_bucket(from->min); i <= last; i++) {
-		uint32_t add = from->buckets[i];
-		into->buckets[i] += add;
-		if (into->buckets[i] < add) {
-			proto_histogram_carry(into, i);
+	for (uint32_t i = 0; i < from->held; i++) {
+		if (from->buckets[i] > 0) {
+			complete =
+				count_many(into, from->first + i, from->buckets[i], 0) && complete;
 		}
 	}
+	return complete;
 }
 
 static void estimate_sums(struct proto_histogram *h, uint64_t max)
@@ -207,8 +306,8 @@ static void estimate_sums(struct proto_histogram *h, uint64_t max)
 		h->squares[i] = 0;
 	}
 	h->sum[0] = h->sum[1] = 0;
-	for (uint32_t i = 0; i < PROTO_HISTOGRAM_BUCKETS; i++) {
-		uint64_t count = bucket_count(h, i), value = bucket_middle(i, max);
+	for (uint32_t i = h->first; i < h->first + h->held; i++) {
+		uint64_t count = proto_histogram_in(h, i), value = bucket_middle(i, max);
 		uint64_t square[2], term[3];
 		wide_multiply(&value, 1, &count, 1, term);
 		wide_add(h->sum, term, 2);
@@ -234,23 +333,20 @@ bool proto_histogram_subtract(const struct proto_histogram *a, const struct prot
 	struct proto_histogram *out)
 {
 	if (b->count == 0) {
-		*out = *a;
+		proto_histogram_add_all(out, a);
 		return true;
 	}
 	bool part = true;
 	uint32_t first = PROTO_HISTOGRAM_BUCKETS, last = 0;
-	proto_histogram_init(out);
+	hold(out, a->first, a->first + a->held); /* at once */
 	for (uint32_t i = 0; i < PROTO_HISTOGRAM_BUCKETS; i++) {
-		uint64_t have = bucket_count(a, i), take = bucket_count(b, i);
+		uint64_t have = proto_histogram_in(a, i), take = proto_histogram_in(b, i);
 		if (take >= have) {
 			part = part && take == have;
 			continue;
 		}
 		out->count += have - take;
-		out->buckets[i] = (uint32_t)(have - take);
-		if ((have - take) >> 32) {
-			add_carry(out, i, (uint32_t)((have - take) >> 32));
-		}
+		count_many(out, i, (uint32_t)(have - take), (uint32_t)((have - take) >> 32));
 		first = first < i ? first : i;
 		last = i;
 	}
@@ -274,6 +370,12 @@ bool proto_histogram_subtract(const struct proto_histogram *a, const struct prot
 	return part;
 }
 
+/* At the first bucket that may hold anything. */
+static struct cursor cursor_of(const struct proto_histogram *h)
+{
+	return (struct cursor){.bucket = h->first, .here = proto_histogram_in(h, h->first)};
+}
+
 static double value_at(const struct proto_histogram *h, struct cursor *at, uint64_t rank)
 {
 	if (rank == 0) {
@@ -283,11 +385,14 @@ static double value_at(const struct proto_histogram *h, struct cursor *at, uint6
 		return (double)h->max;
 	}
 	if (rank < at->before) {
-		*at = (struct cursor){.here = bucket_count(h, 0)};
+		*at = cursor_of(h);
 	}
 	while (rank - at->before >= at->here && at->bucket < PROTO_HISTOGRAM_LAST) {
 		at->before += at->here;
-		at->here = bucket_count(h, ++at->bucket);
+		at->here = proto_histogram_in(h, ++at->bucket);
+	}
+	if (at->here == 0) { /* memory was short */
+		return (double)h->max;
 	}
 	uint64_t above, low = bucket_low(at->bucket, h->max, &above);
 	double within = ((double)(rank - at->before) + 0.5) / (double)at->here;
@@ -300,14 +405,14 @@ static double value_at(const struct proto_histogram *h, struct cursor *at, uint6
 
 double proto_histogram_at(const struct proto_histogram *h, uint64_t rank)
 {
-	struct cursor at = {.here = bucket_count(h, 0)};
+	struct cursor at = cursor_of(h);
 	return h->count > 0 ? value_at(h, &at, rank) : (double)NAN;
 }
 
 void proto_histogram_percentiles(
 	const struct proto_histogram *h, const double *p, double *ret_ns, size_t n)
 {
-	struct cursor at = {.here = bucket_count(h, 0)};
+	struct cursor at = cursor_of(h);
 	for (size_t i = 0; i < n; i++) {
 		if (h->count == 0) {
 			ret_ns[i] = NAN;

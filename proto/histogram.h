@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * histogram.h: summarises long spans (a session, minutes, a lifetime) in fixed memory: a log-linear
- * histogram of durations.
+ * histogram.h: summarises long spans (a session, minutes, a lifetime) in bounded memory: a
+ * log-linear histogram of durations.
  * Exact below 128 ns, then 54 buckets an octave up to a little over one day: 32 of 1/64 in its
  * lower half and 22 of 3/128 in its upper half, so that a bucket's middle is never more than 1/128
  * (0.78 %) from a value in it. (64 equal ones an octave are no better and do not fit in 10 KiB.)
  * Longer values share the last bucket. Count, sum, sum of squares, min and max are exact integers
  * for any values, so mean and std are exact as well; only percentiles are estimates.
  *
+ * Buckets are kept for the octaves from the least to the greatest value, at first for four. A value
+ * outside of them takes more memory, which a steady load never does: PROTO_HISTOGRAM_BYTES in all
+ * when it spans everything. When memory is short the value is counted in the nearest bucket there
+ * is, so that percentiles may be wrong.
+ *
  * A bucket holds 2^32 - 1; what passes that goes to a carry entry (2^32 times 2^32). Only when
  * more than PROTO_HISTOGRAM_CARRIES buckets have passed 2^32 each, 2.7e11 events (3 days of 1 M/s,
- * 8 years of 1 kHz), 2^32 counts at once go to the nearest bucket that has an entry. Nothing is
- * ever lost or saturated; min, max, mean and std don't change by it.
+ * 8 years of 1 kHz), 2^32 counts at once go to the nearest bucket that has an entry. Without memory
+ * for the entries the bucket stays full. Count, min, max, mean and std never change by any of it.
  *
- * Plain data: no allocation, no pointers, copied by assignment. Not for two threads at once.
+ * Not for two threads at once.
  */
 #pragma once
 
@@ -31,22 +36,42 @@ enum {
 	PROTO_HISTOGRAM_CARRIES = 64,
 };
 
+struct proto_histogram_carries {
+	uint32_t count, unused; /* entries in use */
+	uint16_t bucket[PROTO_HISTOGRAM_CARRIES];
+	uint32_t carry[PROTO_HISTOGRAM_CARRIES]; /* times 2^32 */
+};
+
+typedef void *proto_calloc(size_t count, size_t size);
+
 struct proto_histogram {
 	uint64_t count;
 	uint64_t min, max;   /* UINT64_MAX and 0 when empty */
 	uint64_t sum[2];     /* ns, lowest word first */
 	uint64_t squares[3]; /* of ns * ns, lowest word first */
-	uint32_t buckets[PROTO_HISTOGRAM_BUCKETS];
-	uint16_t carries; /* entries in use */
-	uint16_t carry_bucket[PROTO_HISTOGRAM_CARRIES];
-	uint32_t carry[PROTO_HISTOGRAM_CARRIES]; /* times 2^32 */
+	uint32_t *buckets;   /* those that are held; NULL before the first value */
+	uint32_t first, held;
+	struct proto_histogram_carries *carries; /* NULL until a bucket passes 2^32 */
+	proto_calloc *calloc;
 };
 
-_Static_assert(sizeof(struct proto_histogram) <= 10 * 1024, "a histogram fits in 10 KiB");
+/* What a histogram takes at most. */
+#define PROTO_HISTOGRAM_BYTES                                                          \
+	(sizeof(struct proto_histogram) + PROTO_HISTOGRAM_BUCKETS * sizeof(uint32_t) + \
+		sizeof(struct proto_histogram_carries))
 
-void proto_histogram_init(struct proto_histogram *h);
+_Static_assert(PROTO_HISTOGRAM_BYTES <= 10 * 1024, "a histogram fits in 10 KiB");
 
-/* The rare parts of an addition: a bucket that passed 2^32, and values of 4.3 s and more. */
+/* alloc: where it gets memory from, which free(3) releases. */
+void proto_histogram_init(struct proto_histogram *h, proto_calloc *alloc);
+/* Frees what it holds. NULL is fine. */
+void proto_histogram_finish(struct proto_histogram *h);
+/* What it takes now. */
+size_t proto_histogram_bytes(const struct proto_histogram *h);
+
+/* The rare parts of an addition: a bucket that is not held or has passed 2^32, and values of 4.3 s
+ * and more. */
+void proto_histogram_count_outside(struct proto_histogram *h, uint32_t bucket);
 void proto_histogram_carry(struct proto_histogram *h, uint32_t bucket);
 void proto_histogram_add_square(struct proto_histogram *h, uint64_t value_ns);
 
@@ -67,10 +92,19 @@ static inline uint32_t proto_histogram_bucket(uint64_t value_ns)
 	return bucket < PROTO_HISTOGRAM_LAST ? bucket : PROTO_HISTOGRAM_LAST;
 }
 
-/* Any value. No allocation, no system call. */
+static inline void proto_histogram_count(struct proto_histogram *h, uint32_t bucket)
+{
+	uint32_t at = bucket - h->first;
+	if (__builtin_expect(at >= h->held, 0)) {
+		proto_histogram_count_outside(h, bucket);
+	} else if (__builtin_expect(++h->buckets[at] == 0, 0)) {
+		proto_histogram_carry(h, bucket);
+	}
+}
+
+/* Any value. Allocates when its octave is a new one. */
 static inline void proto_histogram_add(struct proto_histogram *h, uint64_t value_ns)
 {
-	uint32_t bucket = proto_histogram_bucket(value_ns);
 	h->count++;
 	h->sum[0] += value_ns;
 	h->sum[1] += h->sum[0] < value_ns;
@@ -87,21 +121,19 @@ static inline void proto_histogram_add(struct proto_histogram *h, uint64_t value
 	if (value_ns > h->max) {
 		h->max = value_ns;
 	}
-	if (__builtin_expect(++h->buckets[bucket] == 0, 0)) {
-		proto_histogram_carry(h, bucket);
-	}
+	proto_histogram_count(h, proto_histogram_bucket(value_ns));
 }
 
 /* The same for n values, which are the lower bits of words. */
 void proto_histogram_add_words(
 	struct proto_histogram *h, const uint64_t *words, size_t n, uint64_t mask);
 
-/* Adds all of from to into; from may be into (everything twice). */
-void proto_histogram_add_all(struct proto_histogram *into, const struct proto_histogram *from);
+/* Adds all of from to into; from may be into (everything twice). False: memory was short. */
+bool proto_histogram_add_all(struct proto_histogram *into, const struct proto_histogram *from);
 
 /*
- * *out = a - b bucket by bucket (unthrottled = all - throttled); out is neither a nor b. Returns
- * false when b is not a part of a: then no bucket is below 0, and sum and squares are estimated
+ * *out = a - b bucket by bucket (unthrottled = all - throttled); out is empty before. Returns false
+ * when b is not a part of a: then no bucket is below 0, and sum and squares are estimated
  * from the buckets, as are min and max. Otherwise count, mean and std are exact; min is a's where b
  * did not have it too, else the middle of the lowest bucket left (within 1/128), or the value
  * itself when one is left. The same for max.
@@ -118,6 +150,9 @@ bool proto_histogram_subtract(const struct proto_histogram *a, const struct prot
  */
 void proto_histogram_percentiles(
 	const struct proto_histogram *h, const double *p, double *ret_ns, size_t n);
+
+/* Events in a bucket. */
+uint64_t proto_histogram_in(const struct proto_histogram *h, uint32_t bucket);
 
 /* The value at a rank, 0 … count - 1 (the last one above), in ns, as estimated above. NAN when h is
  * empty. */

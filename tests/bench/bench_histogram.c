@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < VALUES; i++) {
 		values[i] = (uint64_t)(8e6 * exp(0.6 * gauss()));
 	}
-	proto_histogram_init(&histogram);
+	proto_histogram_init(&histogram, calloc);
 	for (size_t r = 0; r < rounds; r++) {
 		int first = toss() + toss();
 		for (int i = 0; i < RUNS; i++) {
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	double loop_ns = median(ns[LOAD], rounds);
 	result("histogram.add", median(ns[ADD], rounds) - loop_ns);
 	result("histogram.add.floor", median(ns[APPEND], rounds) - loop_ns);
-	result("histogram.size", (double)sizeof(histogram) / 1024);
+	result("histogram.size", (double)PROTO_HISTOGRAM_BYTES / 1024);
 	result("histogram.error", error_percent());
 	return histogram.count != (uint64_t)VALUES * rounds;
 }

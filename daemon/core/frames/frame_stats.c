@@ -83,7 +83,7 @@ static void recent_sums(
  * ranks it is the rates that are interpolated: 1/dt of the percentile of dt is another number. */
 static double rate_percentile(const struct proto_histogram *h, double p, bool nearest)
 {
-	uint64_t count = h->count - h->buckets[0];
+	uint64_t count = h->count - proto_histogram_in(h, 0);
 	if (count == 0) {
 		return (double)NAN;
 	}
@@ -109,6 +109,7 @@ static void lifetime_rates(
 	ret->fps_max = rate_percentile(h, 100, query->nearest);
 	ret->fps_p5 = rate_percentile(h, 5, query->nearest);
 	ret->fps_p95 = rate_percentile(h, 95, query->nearest);
+	proto_histogram_finish(&difference);
 	if (query->filter != WINDOW_ALL && ret->times.mean > 0) {
 		ret->fps = 1000 / ret->times.mean;
 		ret->frame_time_ms = ret->times.mean;

@@ -26,8 +26,8 @@ int frames_create(size_t window, struct frames **ret)
 		frames_destroy(frames);
 		return -ENOMEM;
 	}
-	proto_histogram_init(&frames->times.all);
-	proto_histogram_init(&frames->latencies.all);
+	proto_histogram_init(&frames->times.all, mem_calloc);
+	proto_histogram_init(&frames->latencies.all, mem_calloc);
 	frames->window = window;
 	frames->second.min = UINT32_MAX;
 	frames->restarted = true;
@@ -35,15 +35,21 @@ int frames_create(size_t window, struct frames **ret)
 	return 0;
 }
 
+static void series_finish(struct frames_series *series)
+{
+	free(series->words);
+	proto_histogram_finish(&series->all);
+	proto_histogram_finish(series->throttled);
+	free(series->throttled);
+}
+
 void frames_destroy(struct frames *frames)
 {
 	if (!frames) {
 		return;
 	}
-	free(frames->times.words);
-	free(frames->times.throttled);
-	free(frames->latencies.words);
-	free(frames->latencies.throttled);
+	series_finish(&frames->times);
+	series_finish(&frames->latencies);
 	free(frames->sums_ns);
 	free(frames);
 }
@@ -100,7 +106,7 @@ static void series_add(struct frames *frames, struct frames_series *series, uint
 	if (throttled == THROTTLE_YES && !series->throttled) {
 		series->throttled = mem_zalloc(sizeof(*series->throttled));
 		if (series->throttled) {
-			proto_histogram_init(series->throttled);
+			proto_histogram_init(series->throttled, mem_calloc);
 		}
 	}
 	if (throttled == THROTTLE_YES && series->throttled) {

@@ -235,17 +235,15 @@ int app_report_write(
 		window = stage->window > window ? stage->window : window;
 	}
 	report.scratch = mem_calloc(window, sizeof(*report.scratch));
-	report.sum = mem_zalloc(sizeof(*report.sum));
-	int r = report.scratch && report.sum ? 0 : -ENOMEM;
+	int r = report.scratch ? 0 : -ENOMEM;
 	if (r == 0) {
 		for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 			report.title = sections[i].title;
 			sections[i].append(&report);
 		}
-		r = (int)report.length;
+		r = report.failed ? -ENOMEM : (int)report.length;
 	}
 	free(report.scratch);
-	free(report.sum);
 	return r;
 }
 

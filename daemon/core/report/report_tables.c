@@ -8,6 +8,7 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/report/report.h"
 #include "daemon/core/report/report_text.h"
+#include "daemon/util/sysops.h"
 
 static bool all_are_exact(const struct app *app)
 {
@@ -157,15 +158,18 @@ static void unit_line(struct report *report, uint8_t first)
 	uint64_t unit_ns = report->relations.unit_ns[first];
 	unsigned stages = 0;
 	struct proto_summary summary;
-	proto_histogram_init(report->sum);
+	struct proto_histogram sum;
+	proto_histogram_init(&sum, mem_calloc);
 	for (size_t i = 0; i < app->stages; i++) {
 		if (report->relations.unit[i] == first && !report->relations.is_total[i] &&
 			app->stage[i]->count > 0) {
-			proto_histogram_add_all(report->sum, app->stage[i]->all);
+			report->failed = !proto_histogram_add_all(&sum, app->stage[i]->all) ||
+					 report->failed;
 			stages++;
 		}
 	}
-	proto_histogram_summary(report->sum, &summary);
+	proto_histogram_summary(&sum, &summary);
+	proto_histogram_finish(&sum);
 	report_line(report, "%-*s %6u %10zu %10.3f %9.2f %9.2f %8.2f", report->width,
 		unit[0] ? unit : "(none)", stages, summary.count, (double)unit_ns / 1e9,
 		summary.mean, summary.p99, report_percent(unit_ns, report->relations.total_ns));

@@ -20,9 +20,9 @@ struct report {
 	struct app_relations relations;
 	int width;	 /* of the column of names */
 	double *scratch; /* for a window of either kind */
-	struct proto_histogram *sum;
-	bool estimated; /* some percentiles come from a histogram */
-	size_t sorted;	/* events of windows so far */
+	bool failed;	 /* memory was short */
+	bool estimated;	 /* some percentiles come from a histogram */
+	size_t sorted;	 /* events of windows so far */
 };
 
 /* Adds a complete line, or cuts the report before it. The title comes before a section's first. */

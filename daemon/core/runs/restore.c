@@ -41,6 +41,37 @@ static bool read_rest(struct save_reader *reader, const struct save_object *obje
 	return complete;
 }
 
+/* Reads what a histogram held, into an empty one. */
+static bool load_buckets(struct save_reader *reader, const struct proto_histogram *saved,
+	struct proto_histogram *ret)
+{
+	const size_t bytes = saved->held * sizeof(*saved->buckets);
+	bool complete = saved->first <= PROTO_HISTOGRAM_BUCKETS &&
+			saved->held <= PROTO_HISTOGRAM_BUCKETS - saved->first &&
+			saved->held % 2 == 0 && !saved->buckets == (saved->held == 0);
+	if (!complete) {
+		return false;
+	}
+	*ret = *saved;
+	ret->calloc = mem_calloc;
+	ret->buckets = make(saved->buckets, bytes, &complete);
+	ret->carries = make(saved->carries, sizeof(*ret->carries), &complete);
+	return complete && (!ret->buckets || save_read(reader, ret->buckets, bytes)) &&
+	       (!ret->carries || (save_read(reader, ret->carries, sizeof(*ret->carries)) &&
+					 ret->carries->count <= PROTO_HISTOGRAM_CARRIES));
+}
+
+/* Reads one that is there if the saved pointer says so. */
+static bool load_histogram(struct save_reader *reader, const struct proto_histogram *pointer,
+	struct proto_histogram **ret)
+{
+	struct proto_histogram saved;
+	bool complete = true;
+	*ret = make(pointer, sizeof(**ret), &complete);
+	return complete && (!*ret || (save_read(reader, &saved, sizeof(saved)) &&
+					     load_buckets(reader, &saved, *ret)));
+}
+
 /* The stage of a slot; NULL: it is of another configuration, or memory is short. */
 static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 {
@@ -53,9 +84,9 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 		return NULL;
 	}
 	bool complete = true;
+	const struct proto_histogram *all = stage->all, *throttled = stage->throttled;
+	stage->all = stage->throttled = NULL;
 	stage->runs = make(stage->runs, window * sizeof(*stage->runs), &complete);
-	stage->all = make(stage->all, sizeof(*stage->all), &complete);
-	stage->throttled = make(stage->throttled, sizeof(*stage->throttled), &complete);
 	stage->attributes = make(stage->attributes, sizeof(*stage->attributes), &complete);
 	stage->cpu = make(stage->cpu, window * sizeof(*stage->cpu), &complete);
 	stage->open = NULL;
@@ -68,8 +99,9 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	stage->loop = (struct stage_loop){.outside = stage->loop.outside};
 	memset(stage->metric, 0, sizeof(stage->metric));
 	stage_interval_reset(stage);
-	const struct save_object object = save_stage(stage);
-	if (!complete || !read_rest(reader, &object)) {
+	const struct save_object object = save_stage(stage); /* but its histograms */
+	if (!complete || !read_rest(reader, &object) || !load_histogram(reader, all, &stage->all) ||
+		!load_histogram(reader, throttled, &stage->throttled)) {
 		stage_destroy(stage);
 		return NULL;
 	}
@@ -97,16 +129,22 @@ static struct frames *load_frames(struct apps *apps, struct save_reader *reader)
 	}
 	bool complete = true;
 	struct frames_series *series[] = {&frames->times, &frames->latencies};
+	struct frames_series saved[] = {frames->times, frames->latencies};
 	for (size_t i = 0; i < 2; i++) {
 		series[i]->words = make(series[i]->words, bytes, &complete);
-		series[i]->throttled =
-			make(series[i]->throttled, sizeof(*series[i]->throttled), &complete);
+		series[i]->throttled = NULL;
+		proto_histogram_init(&series[i]->all, mem_calloc);
 	}
 	frames->sums_ns = make(frames->sums_ns, bytes, &complete);
 	memset(frames->metric, 0, sizeof(frames->metric));
 	frames_interval_reset(frames);
-	const struct save_object object = save_frames(frames);
-	if (!complete || !read_rest(reader, &object)) {
+	const struct save_object object = save_frames(frames); /* but its histograms */
+	complete = complete && read_rest(reader, &object);
+	for (size_t i = 0; i < 2; i++) {
+		complete = complete && load_buckets(reader, &saved[i].all, &series[i]->all) &&
+			   load_histogram(reader, saved[i].throttled, &series[i]->throttled);
+	}
+	if (!complete) {
 		frames_destroy(frames);
 		return NULL;
 	}

@@ -50,12 +50,18 @@ static void merge(int how, void *into, const void *from, const size_t *offset, s
 #define MERGE(how, into, from, offsets) \
 	merge(how, into, from, offsets, sizeof(offsets) / sizeof((offsets)[0]))
 
+static void add(struct proto_histogram *into, const struct proto_histogram *from, bool *failed)
+{
+	*failed = !proto_histogram_add_all(into, from) || *failed;
+}
+
 /* A copy of one's own; *failed without memory. */
 static struct proto_histogram *copy_of(const struct proto_histogram *histogram, bool *failed)
 {
 	struct proto_histogram *copy = histogram ? mem_zalloc(sizeof(*copy)) : NULL;
 	if (copy) {
-		*copy = *histogram;
+		proto_histogram_init(copy, mem_calloc);
+		add(copy, histogram, failed);
 	}
 	*failed = *failed || (histogram && !copy);
 	return copy;
@@ -68,13 +74,13 @@ static void add_seldom(
 	if (!*into) {
 		*into = copy_of(from, failed);
 	} else if (from) {
-		proto_histogram_add_all(*into, from);
+		add(*into, from, failed);
 	}
 }
 
 static void stage_add_run(struct stage *into, const struct stage *from, bool *failed)
 {
-	proto_histogram_add_all(into->all, from->all);
+	add(into->all, from->all, failed);
 	add_seldom(&into->throttled, from->throttled, failed);
 	into->throttled_refused = into->throttled_refused || from->throttled_refused;
 	into->rss_growth_max =
@@ -143,6 +149,13 @@ static uint64_t elapsed_ns(const struct frames *frames)
 	return frames->last_tick_ns - frames->first_tick_ns - frames->paused_ns;
 }
 
+static void series_copy(struct frames_series *into, const struct frames_series *from, bool *failed)
+{
+	proto_histogram_init(&into->all, mem_calloc);
+	add(&into->all, &from->all, failed);
+	into->throttled = copy_of(from->throttled, failed);
+}
+
 static void frames_add_run(struct app_run_sum *sum, const struct frames *from, bool *failed)
 {
 	struct frames *into = &sum->frames;
@@ -151,13 +164,13 @@ static void frames_add_run(struct app_run_sum *sum, const struct frames *from, b
 	}
 	if (!sum->app.frames) {
 		*into = *from;
-		into->times.throttled = copy_of(from->times.throttled, failed);
-		into->latencies.throttled = copy_of(from->latencies.throttled, failed);
+		series_copy(&into->times, &from->times, failed);
+		series_copy(&into->latencies, &from->latencies, failed);
 		sum->app.frames = into;
 		return;
 	}
-	proto_histogram_add_all(&into->times.all, &from->times.all);
-	proto_histogram_add_all(&into->latencies.all, &from->latencies.all);
+	add(&into->times.all, &from->times.all, failed);
+	add(&into->latencies.all, &from->latencies.all, failed);
 	add_seldom(&into->times.throttled, from->times.throttled, failed);
 	add_seldom(&into->latencies.throttled, from->latencies.throttled, failed);
 	MERGE(SUM, into, from, frames_sums);
@@ -179,16 +192,24 @@ static void frames_add_run(struct app_run_sum *sum, const struct frames *from, b
 	}
 }
 
+static void release(struct proto_histogram *histogram)
+{
+	proto_histogram_finish(histogram);
+	free(histogram);
+}
+
 void apps_forget_sum(struct apps *apps)
 {
 	struct app_run_sum *sum = apps->run_sum;
 	for (size_t i = 0; sum && i < sum->app.stages; i++) {
-		free(sum->stage[i].all);
-		free(sum->stage[i].throttled);
+		release(sum->stage[i].all);
+		release(sum->stage[i].throttled);
 	}
 	if (sum && sum->app.frames) {
-		free(sum->frames.times.throttled);
-		free(sum->frames.latencies.throttled);
+		proto_histogram_finish(&sum->frames.times.all);
+		release(sum->frames.times.throttled);
+		proto_histogram_finish(&sum->frames.latencies.all);
+		release(sum->frames.latencies.throttled);
 	}
 	free(sum);
 	apps->run_sum = NULL;

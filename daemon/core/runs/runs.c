@@ -19,10 +19,13 @@ enum { HELD_STAGES = 64 };
 
 static size_t frames_bytes(const struct frames *frames)
 {
-	size_t histograms =
-		(frames->times.throttled != NULL) + (frames->latencies.throttled != NULL);
-	return sizeof(*frames) + 3 * frames->window * sizeof(uint64_t) +
-	       histograms * sizeof(struct proto_histogram);
+	size_t bytes = sizeof(*frames) + 3 * frames->window * sizeof(uint64_t);
+	const struct frames_series *series[] = {&frames->times, &frames->latencies};
+	for (size_t i = 0; i < 2; i++) {
+		bytes += proto_histogram_bytes(&series[i]->all);
+		bytes += series[i]->throttled ? proto_histogram_bytes(series[i]->throttled) : 0;
+	}
+	return bytes;
 }
 
 static size_t frame_state_bytes(const struct app_frames *frame_state)

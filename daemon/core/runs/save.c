@@ -17,6 +17,7 @@
 
 _Static_assert(sizeof(struct saved_app) % 8 == 0 && sizeof(struct stage) % 8 == 0 &&
 		       sizeof(struct frames) % 8 == 0 && sizeof(struct proto_histogram) % 8 == 0 &&
+		       sizeof(struct proto_histogram_carries) % 8 == 0 &&
 		       sizeof(struct stage_cpu) % 8 == 0 && sizeof(struct app_attributes) % 8 == 0,
 	"segments are whole words");
 
@@ -71,16 +72,30 @@ static void add(struct save_object *object, const void *data, size_t bytes)
 	}
 }
 
+static void add_buckets(struct save_object *object, const struct proto_histogram *histogram)
+{
+	add(object, histogram->buckets, histogram->held * sizeof(*histogram->buckets));
+	add(object, histogram->carries, sizeof(*histogram->carries));
+}
+
+static void add_histogram(struct save_object *object, const struct proto_histogram *histogram)
+{
+	if (histogram) {
+		add(object, histogram, sizeof(*histogram));
+		add_buckets(object, histogram);
+	}
+}
+
 struct save_object save_stage(const struct stage *stage)
 {
 	struct save_object object = {
 		.owner = stage, .kind = SAVE_STAGE, .mark = mark_of_stage(stage)};
 	add(&object, stage, sizeof(*stage));
 	add(&object, stage->runs, stage->window * sizeof(*stage->runs));
-	add(&object, stage->all, sizeof(*stage->all));
-	add(&object, stage->throttled, sizeof(*stage->throttled));
 	add(&object, stage->attributes, sizeof(*stage->attributes));
 	add(&object, stage->cpu, stage->window * sizeof(*stage->cpu));
+	add_histogram(&object, stage->all);
+	add_histogram(&object, stage->throttled);
 	return object;
 }
 
@@ -93,8 +108,10 @@ struct save_object save_frames(const struct frames *frames)
 	add(&object, frames->times.words, window);
 	add(&object, frames->latencies.words, window);
 	add(&object, frames->sums_ns, window);
-	add(&object, frames->times.throttled, sizeof(struct proto_histogram));
-	add(&object, frames->latencies.throttled, sizeof(struct proto_histogram));
+	add_buckets(&object, &frames->times.all);
+	add_histogram(&object, frames->times.throttled);
+	add_buckets(&object, &frames->latencies.all);
+	add_histogram(&object, frames->latencies.throttled);
 	return object;
 }
 

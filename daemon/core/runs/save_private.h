@@ -11,7 +11,7 @@
 enum {
 	SAVE_SLOTS = 400, /* all stages, streams and apps that there can be, and the marks */
 	SAVE_COPY = 32 << 10,
-	SAVE_SEGMENTS = 8,
+	SAVE_SEGMENTS = 16,
 };
 
 enum save_kind { SAVE_NOTHING, SAVE_APP, SAVE_STAGE, SAVE_FRAMES, SAVE_MARKS };

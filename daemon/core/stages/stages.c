@@ -13,20 +13,21 @@
 
 size_t stage_bytes(size_t window)
 {
-	return sizeof(struct stage) + window * sizeof(uint64_t) + sizeof(struct proto_histogram);
+	return sizeof(struct stage) + window * sizeof(uint64_t) + PROTO_HISTOGRAM_BYTES;
 }
 
-/* Zeroed memory within the stage's budget; NULL: over the budget, or no memory. */
-static void *budget_alloc(struct stage *stage, size_t size)
+/* Zeroed memory, of a histogram with what it may take, within the stage's budget. NULL: over the
+ * budget, or no memory. */
+static void *budget_alloc(struct stage *stage, size_t size, size_t reserved)
 {
 	struct stage_budget *budget = stage->budget;
-	if (budget && budget->limit > 0 && budget->used + size > budget->limit) {
+	if (budget && budget->limit > 0 && budget->used + reserved > budget->limit) {
 		budget->refused++;
 		return NULL;
 	}
 	void *memory = mem_zalloc(size);
 	if (memory && budget) {
-		budget->used += size;
+		budget->used += reserved;
 	}
 	return memory;
 }
@@ -35,7 +36,7 @@ static void *budget_alloc(struct stage *stage, size_t size)
 static size_t extra_bytes(const struct stage *stage)
 {
 	return (stage->cpu ? stage->window * sizeof(*stage->cpu) : 0) +
-	       (stage->throttled ? sizeof(*stage->throttled) : 0) +
+	       (stage->throttled ? PROTO_HISTOGRAM_BYTES : 0) +
 	       (stage->open ? sizeof(*stage->open) : 0);
 }
 
@@ -51,7 +52,7 @@ int stage_create(const char *name, size_t window, struct stage **ret)
 		stage_destroy(stage);
 		return -ENOMEM;
 	}
-	proto_histogram_init(stage->all);
+	proto_histogram_init(stage->all, mem_calloc);
 	proto_name_clean(name, strlen(name), stage->name);
 	memcpy(stage->base, stage->name, sizeof(stage->base));
 	stage->window = window;
@@ -73,7 +74,9 @@ void stage_destroy(struct stage *stage)
 	free(stage->runs);
 	free(stage->attributes);
 	free(stage->cpu);
+	proto_histogram_finish(stage->all);
 	free(stage->all);
+	proto_histogram_finish(stage->throttled);
 	free(stage->throttled);
 	free(stage->open);
 	free(stage);
@@ -113,7 +116,10 @@ size_t stage_freeze(struct stage *stage)
 		}
 		stage->window = filled;
 	}
-	return stage_bytes(stage->window) + extra_bytes(stage) +
+	return sizeof(*stage) + stage->window * sizeof(*stage->runs) +
+	       (stage->cpu ? stage->window * sizeof(*stage->cpu) : 0) +
+	       proto_histogram_bytes(stage->all) +
+	       (stage->throttled ? proto_histogram_bytes(stage->throttled) : 0) +
 	       (stage->attributes ? sizeof(struct app_attributes) : 0);
 }
 
@@ -183,7 +189,8 @@ static void append_cost(struct stage *stage, const struct stage_run *run)
 		stage->interval.cpu_count++;
 	}
 	if (!stage->cpu && (thread || process) && !stage->cpu_refused) {
-		stage->cpu = budget_alloc(stage, stage->window * sizeof(*stage->cpu));
+		size_t size = stage->window * sizeof(*stage->cpu);
+		stage->cpu = budget_alloc(stage, size, size);
 		stage->cpu_refused = !stage->cpu;
 		if (stage->cpu) {
 			memset(stage->cpu, 0xff, stage->window * sizeof(*stage->cpu));
@@ -201,10 +208,11 @@ static void append_cost(struct stage *stage, const struct stage_run *run)
 static void append_throttled(struct stage *stage, uint64_t duration_ns)
 {
 	if (!stage->throttled && !stage->throttled_refused) {
-		stage->throttled = budget_alloc(stage, sizeof(*stage->throttled));
+		stage->throttled =
+			budget_alloc(stage, sizeof(*stage->throttled), PROTO_HISTOGRAM_BYTES);
 		stage->throttled_refused = !stage->throttled;
 		if (stage->throttled) {
-			proto_histogram_init(stage->throttled);
+			proto_histogram_init(stage->throttled, mem_calloc);
 		}
 	}
 	if (stage->throttled) {
@@ -336,7 +344,7 @@ void stage_abandon(struct stage *stage)
 void stage_begin(struct stage *stage, uint64_t id, uint64_t start_ns, uint64_t frame)
 {
 	if (!stage->open) {
-		stage->open = budget_alloc(stage, sizeof(*stage->open));
+		stage->open = budget_alloc(stage, sizeof(*stage->open), sizeof(*stage->open));
 		if (!stage->open) {
 			stage->abandoned++;
 			return;

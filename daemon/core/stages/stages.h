@@ -3,8 +3,9 @@
  * stages.h: declares one stage and what happens for each of its runs. Its runs become a recent
  * window, kept as integers so that it is exact, and a lifetime histogram; in addition deadlines,
  * CPU time, memory growth and who its parent is. Queries are in stats.h. An event allocates
- * nothing, but the first throttled one (a second histogram) and the first with CPU time (a window
- * of them), within a budget.
+ * nothing, but the first throttled one (a second histogram), the first with CPU time (a window of
+ * them), and one of an octave that its histogram has not seen: that grows. A budget has what all
+ * of it may take in the end, so that nothing that grows can exceed it.
  */
 #pragma once
 
@@ -197,7 +198,7 @@ struct stage {
 int stage_create(const char *name, size_t window, struct stage **ret);
 void stage_destroy(struct stage *stage);
 
-/* What a stage with this window takes from a budget at least. */
+/* What a stage with this window takes from a budget at least: with its histogram at its largest. */
 size_t stage_bytes(size_t window);
 /* From now on what it takes counts there, what it has already as well. The budget outlives it. */
 void stage_set_budget(struct stage *stage, struct stage_budget *budget);

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "daemon/util/sysops.h"
+
 bool window_wants(enum window_filter filter, uint64_t word)
 {
 	switch (filter) {
@@ -49,6 +51,7 @@ void window_summarize(double *values, size_t count, bool nearest, struct proto_s
 const struct proto_histogram *lifetime_of(const struct window_view *view, enum window_filter filter,
 	struct proto_histogram *difference)
 {
+	proto_histogram_init(difference, mem_calloc);
 	switch (filter) {
 	case WINDOW_ALL:
 		return view->all;
@@ -85,15 +88,16 @@ void window_ask(const struct window_view *view, const struct window_query *query
 	}
 	struct proto_histogram difference;
 	const struct proto_histogram *histogram = lifetime_of(view, query->filter, &difference);
-	if (!histogram || histogram->count == 0) {
+	if (histogram) {
+		proto_histogram_summary(histogram, ret);
+	} else {
 		proto_summarize(NULL, 0, ret);
-		return;
 	}
-	proto_histogram_summary(histogram, ret);
-	if (query->nearest) {
+	if (query->nearest && ret->count > 0) {
 		ret->p50 = nearest_ms(histogram, 50);
 		ret->p90 = nearest_ms(histogram, 90);
 		ret->p95 = nearest_ms(histogram, 95);
 		ret->p99 = nearest_ms(histogram, 99);
 	}
+	proto_histogram_finish(&difference);
 }

@@ -67,7 +67,7 @@ void window_ask(const struct window_view *view, const struct window_query *query
 void window_summarize(double *values, size_t count, bool nearest, struct proto_summary *ret);
 
 /* The histogram of the lifetime that the filter leaves, which may be *difference; NULL: there is
- * none. */
+ * none. The caller finishes *difference in any case. */
 const struct proto_histogram *lifetime_of(const struct window_view *view, enum window_filter filter,
 	struct proto_histogram *difference);
 

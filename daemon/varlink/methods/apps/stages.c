@@ -204,7 +204,6 @@ struct groups {
 	struct json *out;
 	size_t rows;	 /* of the list that is being written */
 	size_t left_out; /* of both lists */
-	struct proto_histogram *sum;
 };
 
 static void total_row(struct json *out, const struct list_cursor *cursor, const struct app *app,
@@ -227,6 +226,28 @@ static void total_row(struct json *out, const struct list_cursor *cursor, const 
 	json_close(out, '}');
 }
 
+/* Without memory for their sum there are none. */
+static void unit_percentiles(struct json *out, const struct app *app,
+	const struct app_relations *relations, size_t first)
+{
+	struct proto_summary summary;
+	struct proto_histogram sum;
+	bool complete = true;
+	proto_histogram_init(&sum, mem_calloc);
+	for (size_t i = first; i < app->stages; i++) {
+		if (relations->unit[i] == first && !relations->is_total[i]) {
+			complete = proto_histogram_add_all(&sum, app->stage[i]->all) && complete;
+		}
+	}
+	if (complete) {
+		proto_histogram_summary(&sum, &summary);
+		json_number_opt(out, "p50_ms", summary.p50);
+		json_number_opt(out, "p95_ms", summary.p95);
+		json_number_opt(out, "p99_ms", summary.p99);
+	}
+	proto_histogram_finish(&sum);
+}
+
 /* One row: the stages whose group is `first`. group_of is relations->category or ->unit. */
 static void group_row(struct groups *groups, const struct app *app,
 	const struct app_relations *relations, const uint8_t *group_of, size_t first,
@@ -236,9 +257,6 @@ static void group_row(struct groups *groups, const struct app *app,
 	uint64_t count = 0, sum_ns = 0;
 	unsigned stages = 0;
 	bool units = group_of == relations->unit;
-	if (units && groups->sum) {
-		proto_histogram_init(groups->sum);
-	}
 	for (size_t i = first; i < app->stages; i++) {
 		if (group_of[i] != first || relations->is_total[i]) {
 			continue;
@@ -246,9 +264,6 @@ static void group_row(struct groups *groups, const struct app *app,
 		stages++;
 		count += app->stage[i]->count;
 		sum_ns += app->stage[i]->total_ns;
-		if (units && groups->sum) {
-			proto_histogram_add_all(groups->sum, app->stage[i]->all);
-		}
 	}
 	if (stages == 0) {
 		return;
@@ -266,12 +281,8 @@ static void group_row(struct groups *groups, const struct app *app,
 	json_number(out, "total_ms", (double)group_ns / 1e6);
 	json_number_opt(
 		out, "mean_ms", count > 0 ? (double)sum_ns / (double)count / 1e6 : (double)NAN);
-	if (units && groups->sum && count > 0) {
-		struct proto_summary summary;
-		proto_histogram_summary(groups->sum, &summary);
-		json_number_opt(out, "p50_ms", summary.p50);
-		json_number_opt(out, "p95_ms", summary.p95);
-		json_number_opt(out, "p99_ms", summary.p99);
+	if (units && count > 0) {
+		unit_percentiles(out, app, relations, first);
 	}
 	json_number_opt(out, "percent_of_total", percent(group_ns, relations->total_ns));
 	json_close(out, '}');
@@ -293,7 +304,7 @@ static void group_rows(struct groups *groups, const struct app *app,
  * reply is not the last. */
 static void stages_tail(const struct list_cursor *cursor, struct json *out, bool last)
 {
-	struct groups groups = {.out = out, .sum = last ? mem_zalloc(sizeof(*groups.sum)) : NULL};
+	struct groups groups = {.out = out};
 	const struct app *app;
 	json_open(out, "totals", '[');
 	for (size_t i = 0; last && list_app_at(cursor, i, &app); i++) {
@@ -315,7 +326,6 @@ static void stages_tail(const struct list_cursor *cursor, struct json *out, bool
 	if (groups.left_out > 0) {
 		json_unsigned(out, "groups_left_out", groups.left_out);
 	}
-	free(groups.sum);
 }
 
 static const struct list_ops stage_list = {

@@ -8,6 +8,7 @@
 #include "daemon/core/runs/save.h"
 #include "daemon/core/stages/stats.h"
 #include "tests/unit/core/apps/apps_fixture.h"
+#include "tests/unit/histograms.h"
 #include "tests/unit/unit.h"
 
 static const uint8_t boot[16] = {1, 2, 3};
@@ -174,6 +175,44 @@ START_TEST(a_process_that_comes_back_goes_on_with_its_run)
 	restart();
 	p = attach_as("cam", 1000, 12, T0 + 30 * S);
 	ck_assert_uint_eq(stage_named(p->app, "infer")->count, 101);
+}
+END_TEST
+
+static void note(const struct app *app, struct proto_histogram ret[6])
+{
+	const struct stage *infer = stage_named(app, "infer");
+	const struct frames *frames = app->frames;
+	const struct proto_histogram *of[] = {infer->all, infer->throttled, &frames->times.all,
+		frames->times.throttled, &frames->latencies.all, frames->latencies.throttled};
+	for (size_t i = 0; i < 6; i++) {
+		proto_histogram_init(&ret[i], calloc);
+		ck_assert_ptr_nonnull(of[i]);
+		ck_assert(proto_histogram_add_all(&ret[i], of[i]));
+		ck_assert_uint_gt(ret[i].count, 0);
+	}
+}
+
+START_TEST(every_histogram_comes_back)
+{
+	struct proto_histogram before[6], after[6];
+	struct throttle_times times = {.count = 0};
+	throttle_times_sample(&times, T0 - S, THROTTLE_NO);
+	throttle_times_sample(&times, T0 + S, THROTTLE_YES);
+	apps_set_throttle_times(apps, &times);
+	const struct app *app = busy(T0)->app;
+	struct proto_histogram *all = stage_named(app, "infer")->all;
+	uint32_t bucket = proto_histogram_bucket(3 * MS);
+	all->buckets[bucket - all->first] = UINT32_MAX; /* about to carry */
+	proto_histogram_count(all, bucket);
+	note(app, before);
+	apps_save_all(apps);
+	restart();
+	note(attach_as("cam", 1000, 12, T0 + 20 * S)->app, after);
+	for (size_t i = 0; i < 6; i++) {
+		ck_assert_msg(histograms_match(&before[i], &after[i]), "histogram %zu", i);
+		proto_histogram_finish(&before[i]);
+		proto_histogram_finish(&after[i]);
+	}
 }
 END_TEST
 
