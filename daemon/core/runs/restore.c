@@ -78,7 +78,8 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	struct stage *stage = mem_zalloc(sizeof(*stage));
 	const size_t window = apps->options.stage_window;
 	if (!stage || !save_read(reader, stage, sizeof(*stage)) || stage->window != window ||
-		stage->filled > window || stage->next >= window || !stage->runs || !stage->all ||
+		stage->capacity > window || stage->filled > stage->capacity ||
+		stage->next >= stage->capacity || !stage->runs || !stage->all ||
 		!memchr(stage->name, '\0', sizeof(stage->name))) {
 		free(stage);
 		return NULL;
@@ -86,9 +87,9 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	bool complete = true;
 	const struct proto_histogram *all = stage->all, *throttled = stage->throttled;
 	stage->all = stage->throttled = NULL;
-	stage->runs = make(stage->runs, window * sizeof(*stage->runs), &complete);
+	stage->runs = make(stage->runs, stage->capacity * sizeof(*stage->runs), &complete);
 	stage->attributes = make(stage->attributes, sizeof(*stage->attributes), &complete);
-	stage->cpu = make(stage->cpu, window * sizeof(*stage->cpu), &complete);
+	stage->cpu = make(stage->cpu, stage->capacity * sizeof(*stage->cpu), &complete);
 	stage->open = NULL;
 	stage->budget = NULL;
 	stage->sampled_ahead = false;

@@ -91,9 +91,9 @@ struct save_object save_stage(const struct stage *stage)
 	struct save_object object = {
 		.owner = stage, .kind = SAVE_STAGE, .mark = mark_of_stage(stage)};
 	add(&object, stage, sizeof(*stage));
-	add(&object, stage->runs, stage->window * sizeof(*stage->runs));
+	add(&object, stage->runs, stage->capacity * sizeof(*stage->runs));
 	add(&object, stage->attributes, sizeof(*stage->attributes));
-	add(&object, stage->cpu, stage->window * sizeof(*stage->cpu));
+	add(&object, stage->cpu, stage->capacity * sizeof(*stage->cpu));
 	add_histogram(&object, stage->all);
 	add_histogram(&object, stage->throttled);
 	return object;

@@ -16,7 +16,7 @@ size_t stage_bytes(size_t window)
 	return sizeof(struct stage) + window * sizeof(uint64_t) + PROTO_HISTOGRAM_BYTES;
 }
 
-/* Zeroed memory, of a histogram with what it may take, within the stage's budget. NULL: over the
+/* Zeroed memory, reserved with what it may grow to, within the stage's budget. NULL: over the
  * budget, or no memory. */
 static void *budget_alloc(struct stage *stage, size_t size, size_t reserved)
 {
@@ -46,7 +46,8 @@ int stage_create(const char *name, size_t window, struct stage **ret)
 	if (!stage) {
 		return -ENOMEM;
 	}
-	stage->runs = mem_calloc(window, sizeof(*stage->runs));
+	stage->capacity = window < STAGE_CAPACITY ? window : STAGE_CAPACITY;
+	stage->runs = mem_calloc(stage->capacity, sizeof(*stage->runs));
 	stage->all = mem_zalloc(sizeof(*stage->all));
 	if (!stage->runs || !stage->all) {
 		stage_destroy(stage);
@@ -88,16 +89,41 @@ void stage_set_budget(struct stage *stage, struct stage_budget *budget)
 	budget->used += stage_bytes(stage->window) + extra_bytes(stage);
 }
 
-/* A shorter copy of an array, or the array itself when memory is short. */
-static void *shrink(void *array, size_t size)
+/* Another capacity for the window, of which nothing but its first words is in use. False: memory
+ * is short, it stays as it is. */
+static bool resize(struct stage *stage, size_t capacity)
 {
-	void *copy = mem_zalloc(size);
-	if (!copy) {
-		return array;
+	const size_t kept = capacity < stage->capacity ? capacity : stage->capacity;
+	uint64_t *runs = mem_calloc(capacity, sizeof(*runs));
+	struct stage_cpu *cpu = stage->cpu ? mem_calloc(capacity, sizeof(*cpu)) : NULL;
+	if (!runs || (stage->cpu && !cpu)) {
+		free(runs);
+		free(cpu);
+		return false;
 	}
-	memcpy(copy, array, size);
-	free(array);
-	return copy;
+	memcpy(runs, stage->runs, kept * sizeof(*runs));
+	free(stage->runs);
+	stage->runs = runs;
+	if (cpu) {
+		memset(cpu, 0xff, capacity * sizeof(*cpu));
+		memcpy(cpu, stage->cpu, kept * sizeof(*cpu));
+		free(stage->cpu);
+		stage->cpu = cpu;
+	}
+	stage->capacity = capacity;
+	return true;
+}
+
+void stage_came_round(struct stage *stage)
+{
+	if (stage->capacity < stage->window) {
+		stage_fold(stage); /* while its words are next to each other */
+		size_t doubled = 2 * stage->capacity;
+		if (resize(stage, doubled < stage->window ? doubled : stage->window)) {
+			return;
+		}
+	}
+	stage->next = 0;
 }
 
 size_t stage_freeze(struct stage *stage)
@@ -109,15 +135,12 @@ size_t stage_freeze(struct stage *stage)
 	}
 	free(stage->open);
 	stage->open = NULL;
-	if (filled < stage->window) { /* it never came round: what it holds is in front */
-		stage->runs = shrink(stage->runs, filled * sizeof(*stage->runs));
-		if (stage->cpu) {
-			stage->cpu = shrink(stage->cpu, filled * sizeof(*stage->cpu));
-		}
-		stage->window = filled;
+	if (filled < stage->capacity) { /* it never came round: what it holds is in front */
+		resize(stage, filled);
 	}
-	return sizeof(*stage) + stage->window * sizeof(*stage->runs) +
-	       (stage->cpu ? stage->window * sizeof(*stage->cpu) : 0) +
+	stage->window = filled;
+	return sizeof(*stage) + stage->capacity * sizeof(*stage->runs) +
+	       (stage->cpu ? stage->capacity * sizeof(*stage->cpu) : 0) +
 	       proto_histogram_bytes(stage->all) +
 	       (stage->throttled ? proto_histogram_bytes(stage->throttled) : 0) +
 	       (stage->attributes ? sizeof(struct app_attributes) : 0);
@@ -189,11 +212,11 @@ static void append_cost(struct stage *stage, const struct stage_run *run)
 		stage->interval.cpu_count++;
 	}
 	if (!stage->cpu && (thread || process) && !stage->cpu_refused) {
-		size_t size = stage->window * sizeof(*stage->cpu);
-		stage->cpu = budget_alloc(stage, size, size);
+		size_t size = stage->capacity * sizeof(*stage->cpu);
+		stage->cpu = budget_alloc(stage, size, stage->window * sizeof(*stage->cpu));
 		stage->cpu_refused = !stage->cpu;
 		if (stage->cpu) {
-			memset(stage->cpu, 0xff, stage->window * sizeof(*stage->cpu));
+			memset(stage->cpu, 0xff, size);
 		}
 	}
 	if (stage->cpu) {
@@ -223,7 +246,7 @@ static void append_throttled(struct stage *stage, uint64_t duration_ns)
 bool stage_note(struct stage *stage, const struct stage_run *run)
 {
 	bool recent = run->end_ns >= stage->interval_from_ns;
-	if (recent != stage->noted_recent || stage->noted == stage->window) {
+	if (recent != stage->noted_recent || stage->noted == stage->capacity) {
 		stage_fold(stage);
 		stage->noted_recent = recent;
 	}
@@ -313,11 +336,11 @@ void stage_fold(struct stage *stage)
 	}
 	stage->noted = 0;
 	size_t filled = stage->filled + n;
-	stage->filled = filled < stage->window ? filled : stage->window;
+	stage->filled = filled < stage->capacity ? filled : stage->capacity;
 	/* in their order: first those before the window's end */
 	size_t end = stage->next, before = n > end ? n - end : 0;
 	if (before > 0) {
-		fold(stage, stage->runs + stage->window - before, before);
+		fold(stage, stage->runs + stage->capacity - before, before);
 	}
 	fold(stage, stage->runs + end - (n - before), n - before);
 }

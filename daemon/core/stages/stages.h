@@ -4,8 +4,9 @@
  * window, kept as integers so that it is exact, and a lifetime histogram; in addition deadlines,
  * CPU time, memory growth and who its parent is. Queries are in stats.h. An event allocates
  * nothing, but the first throttled one (a second histogram), the first with CPU time (a window of
- * them), and one of an octave that its histogram has not seen: that grows. A budget has what all
- * of it may take in the end, so that nothing that grows can exceed it.
+ * them), one of an octave that its histogram has not seen, and one that fills the window while that
+ * is small: they grow. A budget has what all of it may take in the end, so that nothing that grows
+ * can exceed it.
  */
 #pragma once
 
@@ -33,6 +34,8 @@ struct stage_run {
 	enum throttle_value throttled; /* the hardware's state when it ended */
 	bool failed;		       /* its body ended by an error */
 };
+
+enum { STAGE_CAPACITY = 64 /* words of a window at first */ };
 
 enum { STAGE_PARENTS = 4 /* different parents that are counted separately */ };
 
@@ -167,8 +170,9 @@ struct stage {
 	/* Since the last stage_interval_reset, of events that ended since then or since the process
 	 * attached: what queued while nobody read is in the window, but it is not of now. */
 	uint64_t interval_from_ns;
-	/* recent window, ring: duration and throttle state in one word (window.h) */
-	size_t window, next;
+	/* recent window: duration and throttle state in one word (window.h). A ring of capacity
+	 * words, which doubles whenever it is full until it has window words. */
+	size_t window, capacity, next;
 	uint64_t *runs;
 	struct stage_cpu *cpu; /* NULL until the first measured */
 	uint32_t noted;	       /* the newest runs in the window that stage_fold() counts */
@@ -198,7 +202,8 @@ struct stage {
 int stage_create(const char *name, size_t window, struct stage **ret);
 void stage_destroy(struct stage *stage);
 
-/* What a stage with this window takes from a budget at least: with its histogram at its largest. */
+/* What a stage with this window takes from a budget at least: with all that grows at its largest.
+ */
 size_t stage_bytes(size_t window);
 /* From now on what it takes counts there, what it has already as well. The budget outlives it. */
 void stage_set_budget(struct stage *stage, struct stage_budget *budget);
@@ -281,19 +286,23 @@ void stage_fold(struct stage *stage);
 static inline bool stage_is_plain(const struct stage *stage, uint64_t end_ns)
 {
 	bool recent = end_ns >= stage->interval_from_ns;
-	return recent == stage->noted_recent && stage->noted < stage->window &&
+	return recent == stage->noted_recent && stage->noted < stage->capacity &&
 	       stage->warmup_left == 0 && !stage->cpu;
 }
+
+/* Behind the last word of the ring: more of it, or its first one again. */
+void stage_came_round(struct stage *stage);
 
 /* word: of the window. */
 static inline void stage_note_plain(
 	struct stage *stage, uint64_t end_ns, uint64_t word, uint64_t frame)
 {
-	size_t at = stage->next;
 	pulse_note(&stage->pulse, end_ns);
-	stage->runs[at] = word;
-	stage->next = at + 1 < stage->window ? at + 1 : 0;
+	stage->runs[stage->next++] = word;
 	stage->noted++;
+	if (__builtin_expect(stage->next == stage->capacity, 0)) {
+		stage_came_round(stage);
+	}
 	if (end_ns > stage->last_ns) { /* slots are drained one after the other */
 		stage->last_ns = end_ns;
 		stage->last_frame = frame;

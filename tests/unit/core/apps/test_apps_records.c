@@ -77,18 +77,19 @@ static void same_stage(const struct stage *a, const struct stage *b)
 	ck_assert_uint_eq(a->noted + b->noted, 0);
 	ck_assert_uint_eq(a->filled, b->filled);
 	ck_assert_uint_eq(a->next, b->next);
+	ck_assert_uint_eq(a->capacity, b->capacity);
 	ck_assert_mem_eq(&a->pulse, &b->pulse, sizeof(a->pulse));
 	ck_assert_mem_eq(&a->interval, &b->interval, sizeof(a->interval));
 	ck_assert_mem_eq(&a->loop.outside, &b->loop.outside, sizeof(a->loop.outside));
 	ck_assert_mem_eq(&a->loop.inside, &b->loop.inside, sizeof(a->loop.inside));
-	ck_assert_mem_eq(a->runs, b->runs, a->window * sizeof(*a->runs));
+	ck_assert_mem_eq(a->runs, b->runs, a->filled * sizeof(*a->runs));
 	ck_assert(histograms_match(a->all, b->all));
 	ck_assert(!a->throttled == !b->throttled && !a->cpu == !b->cpu);
 	if (a->throttled) {
 		ck_assert(histograms_match(a->throttled, b->throttled));
 	}
 	if (a->cpu) {
-		ck_assert_mem_eq(a->cpu, b->cpu, a->window * sizeof(*a->cpu));
+		ck_assert_mem_eq(a->cpu, b->cpu, a->filled * sizeof(*a->cpu));
 	}
 }
 
