@@ -20,7 +20,7 @@ import machine  # noqa: E402
 
 SUITES = ["bookworm", "trixie"]
 ARCHITECTURES = ["amd64", "arm64", "armhf"]
-NAMES = ["edgeprofd", "edgeprofctl", "libedgeprof1", "libedgeprof-dev", "python3-edgeprof"]
+NAMES = ["edgeprofd", "edgeprofctl", "libedgeprof1", "libedgeprof-dev", "python3-edgeprof", "gstreamer1.0-edgeprof"]
 
 
 def run(*command, **options):
