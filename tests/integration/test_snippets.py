@@ -13,8 +13,8 @@ from harness import BUILD, CTL, SOURCE, Daemon, program, run_tests, until
 
 sys.path.insert(0, str(SOURCE / "tests" / "tools"))
 import snippets  # noqa: E402
+from pages import LIBRARY, sanitizer  # noqa: E402
 
-LIBRARY = BUILD / "client" / "libedgeprof"  # its folder
 INCLUDE = SOURCE / "client" / "libedgeprof"
 BLOCKS = snippets.everything(SOURCE)
 
@@ -64,12 +64,6 @@ def whole(block):
         return CPP_AROUND.format(includes=includes, body=re.sub(r"^#include.*\n", "", text, flags=re.M))
     text = text.replace("\t...\n", "\t(void)image;\n").replace("for (unsigned long n = 0;; n++)", "for (unsigned long n = 0; n < 3; n++)")
     return C_AROUND.format(body=text)
-
-
-def sanitizer():
-    """A program cannot load a library with a sanitizer unless it has it, too."""
-    library = next(path for path in LIBRARY.glob("libedgeprof.so.*") if path.is_file())
-    return ["-fsanitize=address,undefined"] if b"__asan_init" in library.read_bytes() else []
 
 
 def compile_block(block, folder):
