@@ -87,11 +87,11 @@ def test_what_the_administrator_changed_stays():
     serves()
 
 
-def test_the_programs_of_readme_compile_and_run():
+def test_the_programs_of_readme_and_of_a_tutorial_compile_and_run():
     folder = pathlib.Path("/root/readme")
     folder.mkdir()
     seen = set()
-    for block in snippets.of_file(HERE / "README.md"):
+    for block in snippets.of_file(HERE / "README.md") + snippets.of_file(HERE / "cpp.md"):
         if block.name:
             (folder / block.name).write_text(block.text)
         for word in ("cc ", "c++ ", "python3 "):
@@ -99,7 +99,7 @@ def test_the_programs_of_readme_compile_and_run():
                 shell("bash", "-ec", block.text, cwd=folder)
                 seen.add(word)
     assert len(seen) == 3, seen
-    for app in ("cam", "camcpp", "cam.py"):
+    for app in ("cam", "node", "cam.py"):
         done = ctl("report", app)
         assert done.returncode == 0 and "infer" in done.stdout, done
     python = shell("python3", "-c", "import edgeprof._fast as fast; print(fast.__file__)", cwd="/").stdout

@@ -58,7 +58,8 @@ def check_installed(suite, debs):
             for deb in debs:
                 shutil.copy(deb, inside / "new")
                 make_earlier(deb, inside / "old", pathlib.Path(folder))
-        shutil.copy(SOURCE / "README.md", inside)
+        for page in ("README.md", "docs/tutorials/cpp.md"):
+            shutil.copy(SOURCE / page, inside)
         return machine.check(root, SOURCE, ["tests/packages/inside.py"], ["tests/tools/snippets.py"])
     finally:
         subprocess.run(["umount", "-l", root, scratch], check=False)

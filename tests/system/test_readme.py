@@ -129,9 +129,10 @@ def check_sizes(build):
 
 
 def follow(reader):
-    """The blocks in README's order; what each promises is there afterwards."""
+    """The blocks in README's order, then C and C++; what each promises is there afterwards."""
     seen = set()
-    for block in snippets.of_file(SOURCE / "README.md"):
+    pages = [SOURCE / "README.md", SOURCE / "docs" / "tutorials" / "cpp.md"]
+    for block in [block for page in pages for block in snippets.of_file(page)]:
         if block.name:
             (reader.folder / block.name).write_text(block.text)
         elif block.language == "sh":
@@ -143,13 +144,13 @@ def follow(reader):
                 check_sizes(reader.folder / "build-release")
             seen |= {word for word in ("./install", "cc ", "c++ ", "python3 ", "--check-config") if word in block.text}
     assert len(seen) == 5, seen
-    reports = {path.name for path in pathlib.Path("/run/edgeprofd/reports").iterdir()}
-    assert {"cam.txt", "camcpp.txt", "cam.py.txt"} <= reports, reports  # each program was seen
     broker = json.loads(reader.type("edgeprofctl status -j"))["broker"]
     assert broker["host"] == "localhost", broker  # the configuration that was written is the one that is read
     assert any(pathlib.Path("/var/lib/edgeprofd").iterdir()), "no history on disk"
     for question in snippets.questions(SOURCE):
         reader.type(question, (0, 1, 2))
+    reports = {path.name for path in pathlib.Path("/run/edgeprofd/reports").iterdir()}
+    assert {"cam.txt", "node.txt", "cam.py.txt"} <= reports, reports  # each program was seen
 
 
 def removal(reader, before):
