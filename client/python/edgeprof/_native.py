@@ -2,6 +2,7 @@
 """The recorder of edgeprof._fast, a C extension over libedgeprof. What it shares with the one in Python
 (_pure.py) has the same names there."""
 import os
+from time import monotonic_ns
 from typing import Any, Dict, Mapping, Optional
 
 from . import _fast
@@ -76,6 +77,24 @@ def started() -> bytes:
     """Before the first event of this process: its name."""
     tell_multiprocessing(shutdown)
     return process.configure()
+
+
+class Frames:
+    """Frames of the thread that makes this, each from the end of the one before it."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: Any = None
+
+    def next(self, another: bool) -> int:
+        """Ends the frame, if there is one, and begins another. The time."""
+        if self._open is not None:
+            self._open.__exit__(None, None, None)
+        self._open = frame() if another else None
+        if another:
+            self._open.__enter__()
+        return monotonic_ns()
 
 
 def connect(app: Optional[str] = None) -> bool:

@@ -12,10 +12,12 @@ from ._thread import current, emit
 from ._values import u64
 
 __all__ = [
-    "Profiler", "connect", "counts", "emit", "frame", "process", "read_advice", "shutdown", "stage",
+    "Frames", "Profiler", "connect", "counts", "emit", "frame", "process", "read_advice", "shutdown",
+    "stage",
 ]  # fmt: skip
 
 _ids = itertools.count()
+_FRAME, _NOT_MEASURED = L.FRAME, L.NOT_MEASURED
 
 
 class frame:
@@ -47,6 +49,32 @@ class frame:
             return
         flags = L.FAILED if kind is not None else 0
         thread.write(end, 0, L.FRAME, flags, L.NOT_MEASURED, start, end - start, self.id)
+
+
+class Frames:
+    """Frames of the thread that makes this, each from the end of the one before it."""
+
+    __slots__ = ("_thread", "_id", "_start", "_generation")
+
+    def __init__(self) -> None:
+        self._thread = current()
+        self._id, self._start, self._generation = 0, 0, -1
+
+    def next(self, another: bool) -> int:
+        """Ends the frame, if there is one, and begins another. The time."""
+        now = monotonic_ns()
+        thread, start, generation = self._thread, self._start, process.generation
+        if start:
+            if process.on_frame is not None:
+                process.on_frame(now, now - start)
+            if self._generation == generation:
+                thread.write(now, 0, _FRAME, 0, _NOT_MEASURED, start, now - start, self._id)
+        if another:
+            self._id = thread.frame = next(_ids)
+            self._start, self._generation = now, generation
+        elif start:
+            thread.frame, self._start = L.NO_FRAME, 0
+        return now
 
 
 class Profiler:

@@ -21,7 +21,7 @@ def _choose() -> Any:
 
 recorder = _choose()
 process, emit = recorder.process, recorder.emit
-stage, frame, Profiler = recorder.stage, recorder.frame, recorder.Profiler
+stage, frame, Frames, Profiler = recorder.stage, recorder.frame, recorder.Frames, recorder.Profiler
 read_advice = recorder.read_advice
 
 

@@ -11,11 +11,10 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from . import _layout as L
 from ._common import STAGE_DOC, Detailed
 from ._process import process
-from ._thread import Thread, check, current, emit, local, pack_open, pack_record
+from ._thread import CHECKED, Thread, check, current, emit, local, pack_open, pack_record
 from ._values import depth_flags, say, u64
 
 _NOT_MEASURED = L.NOT_MEASURED
-CHECKED = L.CHECKED
 
 
 class Scope:

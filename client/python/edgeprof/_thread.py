@@ -24,7 +24,8 @@ def _fenced_pack(*record: Any) -> None:
     fence()
 
 
-pack_record = _fenced_pack if L.CHECKED else _plain_pack
+CHECKED = L.CHECKED
+pack_record = _fenced_pack if CHECKED else _plain_pack
 pack_open = L.OPEN.pack_into
 
 
@@ -152,12 +153,10 @@ class Thread:
                 self.slot64[L.DROPPED_BUSY] += 1
                 return False
             word = index | kind << 16 | flags << 24 | cpu_us << 32
-            if L.CHECKED:
+            if CHECKED:
                 word |= check(word, start, value, frame, head)
-            at = self.origin + head * L.RECORD_SIZE
-            pack_record(self.buffer, at, word, start, value, frame)
-            self.slot64[L.HEAD] = head + 1
-            self.head = head + 1
+            pack_record(self.buffer, self.origin + head * 32, word, start, value, frame)
+            self.head = self.slot64[0] = head + 1
         except BaseException:
             self.recover(head)
             raise

@@ -12,10 +12,10 @@ import sys
 import threading
 import types
 from time import monotonic_ns as now
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .. import _layout as L
-from .._recorder import connect, emit, frame, process, stage
+from .._recorder import Frames, connect, emit, process, stage
 from . import _report
 
 Arguments = Tuple[Any, ...]
@@ -43,13 +43,14 @@ class Row(NamedTuple):
 class _Thread:
     """What a thread is in."""
 
-    __slots__ = ("inside", "frame", "start", "sources")
+    __slots__ = ("inside", "frames", "start", "source", "others")
 
     def __init__(self) -> None:
         self.inside: Any = None  # the stage and library of an outermost call
-        self.frame: Any = None
-        self.start = 0
-        self.sources: Any = ()  # captured from in the frame
+        self.frames = Frames()
+        self.start = 0  # of the frame; 0: in none
+        self.source = 0  # that the frame began with
+        self.others: Set[int] = set()  # captured from in the frame, too
 
 
 _local = threading.local()
@@ -58,20 +59,17 @@ own_frames: List[bool] = []  # not empty: the program reports frames itself
 
 def _begin_frame(thread: _Thread, source: int) -> None:
     """A frame ends when one of the sources in it is captured from again."""
-    last = thread.frame
-    if last is not None:
-        if source not in thread.sources:
-            thread.sources.add(source)
-            return
-        last.__exit__(None, None, None)
-    time = now()
-    if last is not None:
-        _report.frames.add(time - thread.start)
-    if own_frames:
-        thread.frame = None
+    start = thread.start
+    if start and source != thread.source and source not in thread.others:
+        thread.others.add(source)
         return
-    thread.frame, thread.start, thread.sources = frame(), time, {source}
-    thread.frame.__enter__()
+    time = thread.frames.next(not own_frames)
+    if start:
+        _report.frames.count += 1
+        _report.frames.total += time - start
+        thread.others.clear()
+    thread.source = source
+    thread.start = 0 if own_frames else time
 
 
 def expect(name: str, category: str, unit: str) -> None:
@@ -86,42 +84,43 @@ def _timed(function: Callable[..., Any], row: Row, library: str) -> Callable[...
     name, category, unit_of, when, note = row.stage, row.category, row.unit, row.when, row.note
     begins_frame, tallies = row.begins_frame, _report.tallies
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        unit = None
-        if unit_of is not None:
-            try:
-                unit = unit_of(args, kwargs)
-            except Exception:  # the call itself says what is wrong with its arguments
-                pass
-        tally = tallies.get((name, unit)) or _report.tally(name, unit)
-        with stage(name, unit=unit, category=category):
-            start = now()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                tally.add(now() - start)
-
     key = sys.intern("%s/%s" % (library, row.stage))  # compared by identity
+    guarded = row.outermost or begins_frame or when is not None
 
-    def outermost(*args: Any, **kwargs: Any) -> Any:
-        if when is not None and not when(args):
-            return function(*args, **kwargs)
-        try:
-            thread = _local.thread
-        except AttributeError:
-            thread = _local.thread = _Thread()
-        outer = thread.inside
-        if outer is key:
-            return function(*args, **kwargs)
-        thread.inside = key
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        if guarded:
+            if when is not None and not when(args):
+                return function(*args, **kwargs)
+            try:
+                thread = _local.thread
+            except AttributeError:
+                thread = _local.thread = _Thread()
+            outer = thread.inside
+            if outer is key:
+                return function(*args, **kwargs)
+            thread.inside = key
         try:
             if begins_frame:
                 _begin_frame(thread, id(args[0]) if args else 0)
-            return call(*args, **kwargs)
+            unit = None
+            if unit_of is not None:
+                try:
+                    unit = unit_of(args, kwargs)
+                except Exception:  # the call itself says what is wrong with its arguments
+                    pass
+            tally = tallies.get((name, unit)) or _report.tally(name, unit)
+            with stage(name, None, unit, category):
+                start = now()
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    duration = now() - start
+                    tally.count += 1
+                    tally.total += duration
+                    tally.recent.append(duration)
         finally:
-            thread.inside = outer
-
-    timed = outermost if row.outermost or begins_frame or when is not None else call
+            if guarded:
+                thread.inside = outer
 
     def noted(*args: Any, **kwargs: Any) -> Any:
         result = failure = None

@@ -23,11 +23,6 @@ class Tally:
         self.total = 0
         self.recent: Deque[int] = collections.deque(maxlen=_RECENT)
 
-    def add(self, duration: int) -> None:
-        self.count += 1
-        self.total += duration
-        self.recent.append(duration)
-
 
 frames = Tally()
 tallies: Dict[Key, Tally] = {}
