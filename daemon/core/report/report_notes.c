@@ -68,13 +68,18 @@ static void slow_line(struct report *report, const struct frame *frame)
 			max = i;
 		}
 	}
-	if (max <= FRAME_STAGES && table) {
-		report_line(report, "frame %" PRIu64 ": %.1f ms, most in %s (%.1f ms)", frame->id,
-			(double)took_ns(frame) / 1e6, frame_table_stage(table, (uint8_t)max),
-			(double)frame_part_ns(&frame->part[max]) / 1e6);
+	uint64_t all_ns = took_ns(frame);
+	uint64_t outside_ns = all_ns > frame->sum_ns ? all_ns - frame->sum_ns : 0;
+	double all_ms = (double)all_ns / 1e6;
+	if (max > FRAME_STAGES || !table) {
+		report_line(report, "frame %" PRIu64 ": %.1f ms", frame->id, all_ms);
+	} else if (outside_ns > frame_part_ns(&frame->part[max])) {
+		report_line(report, "frame %" PRIu64 ": %.1f ms, most outside of stages (%.1f ms)",
+			frame->id, all_ms, (double)outside_ns / 1e6);
 	} else {
-		report_line(report, "frame %" PRIu64 ": %.1f ms", frame->id,
-			(double)took_ns(frame) / 1e6);
+		report_line(report, "frame %" PRIu64 ": %.1f ms, most in %s (%.1f ms)", frame->id,
+			all_ms, frame_table_stage(table, (uint8_t)max),
+			(double)frame_part_ns(&frame->part[max]) / 1e6);
 	}
 }
 
