@@ -46,7 +46,7 @@ static int board_init(struct board *board, size_t groups, const struct walk *kin
 		return -1;
 	}
 	for (size_t i = 0; i < groups * COLUMNS; i++) {
-		char group[24], name[48];
+		char group[28], name[52];
 		size_t g = i / COLUMNS;
 		snprintf(group, sizeof(group), "bench%zu", g);
 		snprintf(name, sizeof(name), "%s/%zu", group, i % COLUMNS);
