@@ -16,8 +16,9 @@ struct app_run_sum {
 	const struct app *of;
 	uint64_t now_ns;
 	struct app app;
-	struct stage stage[APP_STAGES_MAX]; /* windows and attributes are the runs' */
-	struct frames frames;		    /* likewise */
+	struct stage stage[APP_STAGES_MAX];	    /* windows and attributes are the runs' */
+	const struct stage *latest[APP_STAGES_MAX]; /* whose they are */
+	struct frames frames;			    /* likewise */
 };
 
 /* The numbers (uint64_t) of all runs together: their sum, or the largest. */
@@ -132,6 +133,7 @@ static void stages_add_run(struct app_run_sum *sum, const struct app *run, bool 
 			stage_add_run(into, from, failed);
 		} else if (sum->app.stages < APP_STAGES_MAX) {
 			into = &sum->stage[sum->app.stages];
+			sum->latest[sum->app.stages] = from;
 			*into = *from;
 			into->open = NULL;
 			into->all = copy_of(from->all, failed);
@@ -220,6 +222,10 @@ const struct app *apps_all_runs(struct apps *apps, const struct app *app, uint64
 	struct app_run_sum *sum = apps->run_sum;
 	bool failed = false;
 	if (sum && sum->of == app && sum->now_ns == now_ns) {
+		for (size_t i = 0; i < sum->app.stages; i++) { /* a window moves when it grows */
+			sum->stage[i].runs = sum->latest[i]->runs;
+			sum->stage[i].cpu = sum->latest[i]->cpu;
+		}
 		return &sum->app;
 	}
 	apps_forget_sum(apps);

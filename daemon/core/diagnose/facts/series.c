@@ -166,7 +166,7 @@ static void resolve(
 static void gather_one(const struct core *core, const struct metric *metric,
 	const struct span *span, struct series *scratch, struct fact_series *ret)
 {
-	memcpy(ret->path, metric->name, sizeof(ret->path));
+	snprintf(ret->path, sizeof(ret->path), "%s", metric->name);
 	series_read(core, metric->name, span, span->count, scratch);
 	if (isnan(metric->value)) { /* what it was is not what it is now */
 		for (size_t i = span->now; i < span->count; i++) {

@@ -113,10 +113,15 @@ START_TEST(all_runs_add_up)
 	app_accounting(all, &sums);
 	ck_assert_uint_eq(sums.sent, 800);
 	/* asked again at the same time it is the same; a change makes another */
+	for (int i = 0; i < STAGE_CAPACITY; i++) { /* the window grows */
+		put_run(p, 0, T0 + 201 * S, 5 * MS);
+	}
 	ck_assert_ptr_eq(apps_all_runs(apps, app, T0 + 203 * S), all);
-	put_run(p, 0, T0 + 201 * S, 5 * MS);
+	ck_assert_ptr_eq(all->stage[0]->runs, app->stage[0]->runs);
+	ck_assert_uint_eq(all->stage[0]->count, 1);
+	ck_assert_double_eq_tol(mean_ms(all, "other", false), 5, 1e-9);
 	all = apps_all_runs(apps, app, T0 + 204 * S);
-	ck_assert_uint_eq(all->stage[0]->count, 2);
+	ck_assert_uint_eq(all->stage[0]->count, 1 + STAGE_CAPACITY);
 }
 END_TEST
 

@@ -331,7 +331,7 @@ END_TEST
 START_TEST(without_room_nothing_is_believed_to_be_there)
 {
 	busy(T0);
-	room = 20000; /* for some of it */
+	room = 10000; /* for some of it */
 	apps_save_all(apps);
 	room = SIZE_MAX;
 	restart();
