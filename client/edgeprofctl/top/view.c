@@ -54,7 +54,8 @@ static const cJSON *member_of(const cJSON *row, const char *by)
 	char name[64];
 	bool inner = text_starts_with(by, "frame.");
 	by += inner ? sizeof("frame.") - 1 : 0;
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(by, "-"), by);
+	snprintf(name, sizeof(name), "%s", by);
+	name[strcspn(name, "-")] = '\0';
 	return json_get(inner ? json_get(row, "frame") : row, name);
 }
 
