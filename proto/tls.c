@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls.c: applies the setting `tls` to a broker, sets up OpenSSL for it, and has the broker's name
- * verified. */
+/* tls.c: reads the list of brokers, applies the setting `tls` to a broker, sets up OpenSSL for it,
+ * and has the broker's name verified. */
 #include "proto/tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -41,6 +43,69 @@ int proto_broker_port(const struct proto_broker *broker)
 {
 	int usual = proto_broker_encrypted(broker) ? PROTO_MQTTS_PORT : PROTO_MQTT_PORT;
 	return broker->port > 0 ? broker->port : usual;
+}
+
+static int port_parse(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+	const long port = digits > 0 && digits < 6 && text[digits] == '\0' ? atol(text) : 0;
+	return port <= 65535 ? (int)port : 0;
+}
+
+/* NULL, or what is wrong. entry is overwritten. */
+static const char *address_parse(char *entry, struct proto_address *ret)
+{
+	char *colon = strrchr(entry, ':'), *host = entry;
+	if (entry[0] == '[') {
+		char *end = strchr(entry, ']');
+		if (!end || (end[1] != '\0' && end[1] != ':')) {
+			return "expected [ADDRESS] or [ADDRESS]:PORT";
+		}
+		host++;
+		colon = end[1] == ':' ? end + 1 : NULL;
+		*end = '\0';
+	} else if (colon && strchr(entry, ':') != colon) {
+		colon = NULL; /* an IPv6 address */
+	}
+	ret->port = 0;
+	if (colon) {
+		ret->port = port_parse(colon + 1);
+		*colon = '\0';
+		if (ret->port == 0) {
+			return "the port is not 1 to 65535";
+		}
+	}
+	const size_t length = strlen(host);
+	if (length == 0 || length >= sizeof(ret->host) || strpbrk(host, " \t/[]")) {
+		return "expected a host name or an address";
+	}
+	memcpy(ret->host, host, length + 1);
+	return NULL;
+}
+
+int proto_brokers_parse(
+	const char *text, struct proto_address ret[PROTO_BROKERS_MAX], char *error, size_t size)
+{
+	static const char space[] = " \t";
+	int count = 0;
+	for (const char *next = text; next; count++) {
+		const char *entry = next + strspn(next, space);
+		size_t length = strcspn(entry, ",");
+		next = entry[length] == ',' ? entry + length + 1 : NULL;
+		while (length > 0 && strchr(space, entry[length - 1])) {
+			length--;
+		}
+		char copy[PROTO_HOST_SIZE + sizeof("[]:65535")];
+		snprintf(copy, sizeof(copy), "%.*s", (int)length, entry);
+		const char *wrong = count == PROTO_BROKERS_MAX ? "more than 8 brokers"
+				    : length >= sizeof(copy)   ? "too long"
+							       : address_parse(copy, &ret[count]);
+		if (wrong) {
+			snprintf(error, size, "'%.*s': %s", (int)length, entry, wrong);
+			return -EINVAL;
+		}
+	}
+	return count;
 }
 
 static bool is_loopback(const char *host)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum proto_tls_mode { PROTO_TLS_AUTO, PROTO_TLS_YES, PROTO_TLS_NO };
 
@@ -23,6 +24,19 @@ struct proto_broker {
 	const char *ca_file; /* not given: the system's authorities */
 	const char *cert_file, *key_file;
 };
+
+enum { PROTO_BROKERS_MAX = 8, PROTO_HOST_SIZE = 256 };
+
+struct proto_address {
+	char host[PROTO_HOST_SIZE];
+	int port; /* 0: not given */
+};
+
+/* Reads the list in the key `host`: NAME[:PORT], separated by commas; an IPv6 address with a port
+ * is in brackets, without one it need not be. How many there are, in their order. -EINVAL with what
+ * is wrong in error, which names the entry; ret is unspecified then. */
+int proto_brokers_parse(
+	const char *text, struct proto_address ret[PROTO_BROKERS_MAX], char *error, size_t size);
 
 struct ssl_ctx_st; /* SSL_CTX */
 

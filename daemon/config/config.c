@@ -331,7 +331,7 @@ static int check_all(const struct config *config, struct text *error)
 				watch->name);
 		}
 	}
-	if (r == 0 && config->mqtt.enabled && config->mqtt.host[0] == '\0') {
+	if (r == 0 && config->mqtt.enabled && config->mqtt.brokers == 0) {
 		r = config_refuse(
 			error, "[mqtt] enabled = yes without a host; expected host = NAME");
 	}
@@ -356,13 +356,15 @@ int config_load(const char *path, struct config *config, struct config_errors *e
 	if (errors->count == 0 && check_all(config, &text) < 0) {
 		add_error(errors, "%s: %s", path ? path : DEFAULT_FILE, error);
 	}
-	if (config->mqtt.enabled && mqtt_exposes(&config->mqtt)) {
+	const char *exposed = config->mqtt.enabled ? mqtt_exposes(&config->mqtt) : NULL;
+	if (exposed) {
 		add_error(errors,
 			"%s: would go to %s as clear text; expected tls = yes in [mqtt], or tls = "
 			"no to send it all the same",
-			config->mqtt_secret_at, config->mqtt.host);
+			config->mqtt_secret_at, exposed);
 	}
-	struct proto_broker broker = mqtt_broker(&config->mqtt);
-	config->mqtt.port = proto_broker_port(&broker);
+	for (unsigned i = 0; i < config->mqtt.brokers; i++) {
+		config->mqtt.broker[i].port = mqtt_broker(&config->mqtt, i).port;
+	}
 	return errors->count > 0 ? -EINVAL : 0;
 }

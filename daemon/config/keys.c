@@ -49,13 +49,24 @@ static bool is_udp_address(const char *text)
 static int set_host(void *instance, const char *value)
 {
 	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
-	size_t length = strlen(value);
-	if (length == 0 || length >= sizeof(mqtt->host) || strpbrk(value, " \t/")) {
-		return -EINVAL;
+	struct proto_address list[PROTO_BROKERS_MAX] = {{.port = 0}};
+	char error[1];
+	int count = proto_brokers_parse(value, list, error, sizeof(error));
+	if (count < 0) {
+		return count;
 	}
-	memcpy(mqtt->host, value, length + 1);
+	memcpy(mqtt->broker, list, sizeof(list));
+	mqtt->brokers = (unsigned)count;
 	mqtt->enabled = true;
 	return 0;
+}
+
+static int explain_host(const char *value, struct text *error)
+{
+	struct proto_address list[PROTO_BROKERS_MAX];
+	char what[300] = "";
+	proto_brokers_parse(value, list, what, sizeof(what));
+	return config_refuse(error, "%s", what);
 }
 
 static int set_watch(
@@ -250,7 +261,7 @@ static const struct config_key gauge_keys[] = {
 
 static const struct config_key mqtt_keys[] = {
 	{"enabled", CONFIG_BOOL, AT(mqtt.enabled)},
-	CONFIG_SPECIAL_KEY("host", "a host name or address (port is a key of its own)", set_host),
+	{"host", CONFIG_SPECIAL, .set = set_host, .explain = explain_host},
 	{"port", CONFIG_COUNT32, AT(mqtt.port), .min = 1, .max = 65535,
 		.expected = "a number from 1 to 65535"},
 	CONFIG_SPECIAL_KEY("tls", "yes, no or auto", set_tls),

@@ -29,9 +29,11 @@ struct config_key {
 	const char *expected; /* NULL: said by the type */
 	bool (*valid)(const char *text);
 	config_setter *set;
-	bool automatic; /* "auto" is a value of the size: 0 */
-	bool restart;	/* takes effect at the next start */
-	bool kind;	/* an alert's kind: one of them must be given */
+	int (*explain)(
+		const char *value, struct text *error); /* why it was refused; NULL: expected */
+	bool automatic;					/* "auto" is a value of the size: 0 */
+	bool restart;					/* takes effect at the next start */
+	bool kind; /* an alert's kind: one of them must be given */
 };
 
 /* Where a section's keys go: the entry of [section NAME], created if it is new. NULL with the

@@ -144,6 +144,9 @@ static int set_value(
 	if (r == 0) {
 		return 0;
 	}
+	if (key->explain) {
+		return key->explain(value, error);
+	}
 	if (key->expected) {
 		return config_refuse(error, "expected %s", key->expected);
 	}

@@ -35,7 +35,8 @@ static int start(unsigned device, int port)
 	if (r < 0) {
 		return r;
 	}
-	const struct mqtt_options mqtt = {.host = "127.0.0.1",
+	const struct mqtt_options mqtt = {.brokers = 1,
+		.broker = {{.host = "127.0.0.1"}},
 		.port = port,
 		.backoff_min_ns = UINT64_C(1000000000),
 		.backoff_max_ns = UINT64_C(60000000000),

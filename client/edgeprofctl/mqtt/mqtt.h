@@ -29,8 +29,8 @@ enum stamp latency_stamp(
 	const char *bytes, size_t length, const char *key, double *us, bool *unsynchronised);
 
 struct mqtt_setup {
-	struct proto_broker broker; /* its texts are these */
-	char host[256];
+	struct proto_broker broker;			/* its texts are these */
+	char host[PROTO_BROKERS_MAX * PROTO_HOST_SIZE]; /* as configured, then of the one */
 	char username[128], password_file[256];
 	char ca_file[256], cert_file[256], key_file[256];
 };

@@ -93,6 +93,23 @@ static int ask_daemon(struct ctl *ctl, struct mqtt_setup *setup)
 	return CTL_FINE;
 }
 
+/* Of several brokers it is the one that the daemon uses; its files and names are those of all. */
+static int choose_broker(struct ctl *ctl, struct mqtt_setup *setup)
+{
+	struct proto_address list[PROTO_BROKERS_MAX];
+	char error[300];
+	int count = proto_brokers_parse(setup->host, list, error, sizeof(error));
+	if (count < 0) {
+		return ctl_fail(ctl, CTL_USAGE, "host: %s", error);
+	}
+	if (count > 1) {
+		return ask_daemon(ctl, setup);
+	}
+	snprintf(setup->host, sizeof(setup->host), "%s", list[0].host);
+	setup->broker.port = list[0].port ? list[0].port : setup->broker.port;
+	return CTL_FINE;
+}
+
 int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *setup)
 {
 	if (ctl->options.config) {
@@ -116,6 +133,10 @@ int mqtt_setup_read(struct ctl *ctl, struct mqtt_setup *setup)
 	if (setup->host[0] == '\0') {
 		return ctl_fail(ctl, CTL_USAGE,
 			"no broker is configured; use --host HOST or --config FILE");
+	}
+	int status = choose_broker(ctl, setup);
+	if (status != CTL_FINE) {
+		return status;
 	}
 	struct proto_broker *broker = &setup->broker;
 	broker->host = setup->host;

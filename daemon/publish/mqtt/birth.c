@@ -16,15 +16,16 @@ enum { LARGEST_PACKET = 4096 };
 int mqtt_birth_connect(
 	struct mosquitto *mosq, const struct mqtt_link *link, bool version_5, int keepalive_s)
 {
+	const struct proto_broker broker = mqtt_broker(&link->options, round_broker(&link->round));
 	if (!version_5 || link->birth_topic[0] == '\0') {
-		return mosquitto_connect(mosq, link->options.host, link->port, keepalive_s);
+		return mosquitto_connect(mosq, broker.host, broker.port, keepalive_s);
 	}
 	mosquitto_property *properties = NULL;
 	int code = mosquitto_property_add_int32(
 		&properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, LARGEST_PACKET);
 	if (!code) {
 		code = mosquitto_connect_bind_v5(
-			mosq, link->options.host, link->port, keepalive_s, NULL, properties);
+			mosq, broker.host, broker.port, keepalive_s, NULL, properties);
 	}
 	mosquitto_property_free_all(&properties);
 	return code;

@@ -66,7 +66,11 @@ void mqtt_link_unlock(struct mqtt_link *link)
 static void set_away(struct mqtt_link *link, const char *reason, bool pushed)
 {
 	struct mqtt_link_status *status = mqtt_link_lock(link);
-	status->losses += status->state == LINK_CONNECTED;
+	status->broker = round_broker(&link->round);
+	if (status->state == LINK_CONNECTED) {
+		status->losses++;
+		status->lost = status->broker;
+	}
 	status->taken = link->collision.taken;
 	status->pushed = pushed;
 	status->state = LINK_AWAY;
@@ -110,6 +114,24 @@ static void link_pause(struct mqtt_link *link, uint64_t pause_ns)
 	}
 }
 
+unsigned round_broker(const struct round *round)
+{
+	if (round->tried == 0) {
+		return round->first;
+	}
+	return round->tried <= round->first ? round->tried - 1 : round->tried;
+}
+
+bool round_ended(struct round *round, unsigned brokers, bool was_connected)
+{
+	if (was_connected) {
+		*round = (struct round){.first = round_broker(round)};
+		return true;
+	}
+	round->tried = (round->tried + 1) % brokers;
+	return round->tried == 0;
+}
+
 static void explain_collision(const struct mqtt_link *link, struct session_end *end)
 {
 	if (end->how == SESSION_TAKEN) {
@@ -130,6 +152,7 @@ static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *
 {
 	bool held = end->up_ns >= STABLE_S * NS_PER_S;
 	bool lost = end->how == SESSION_LOST || end->how == SESSION_RESET;
+	bool over = round_ended(&link->round, link->options.brokers, end->up_ns > 0);
 	if (held || lost) {
 		link->short_lived = held ? 0 : link->short_lived + 1;
 		link->attempt = link->short_lived > SHORT_MAX ? link->short_lived - SHORT_MAX : 0;
@@ -138,6 +161,9 @@ static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *
 		return collision_pause_ns(end->how, link->options.backoff_max_ns, random_number());
 	}
 	if (lost && collision_tries_at_once(&link->collision)) {
+		return 0;
+	}
+	if (!over) {
 		return 0;
 	}
 	uint64_t pause_ns = mqtt_link_backoff_ns(
@@ -175,10 +201,7 @@ int mqtt_link_start(
 	if (!link) {
 		return -ENOMEM;
 	}
-	const struct proto_broker broker = mqtt_broker(options->mqtt);
 	link->options = *options->mqtt;
-	link->port = proto_broker_port(&broker);
-	link->encrypted = proto_broker_encrypted(&broker);
 	snprintf(link->client_id, sizeof(link->client_id), "%s", options->client_id);
 	snprintf(link->status_topic, sizeof(link->status_topic), "%s", options->status_topic);
 	snprintf(link->birth_topic, sizeof(link->birth_topic), "%s",
@@ -221,6 +244,11 @@ struct outbox *mqtt_link_outbox(struct mqtt_link *link)
 }
 
 struct mqtt_link_status mqtt_link_status(struct mqtt_link *link)
+struct proto_broker mqtt_link_broker(const struct mqtt_link *link, unsigned index)
+{
+	return mqtt_broker(&link->options, index);
+}
+
 {
 	pthread_mutex_lock(&link->lock);
 	struct mqtt_link_status status = link->status;

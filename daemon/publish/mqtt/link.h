@@ -30,6 +30,8 @@ enum link_state { LINK_CONNECTING, LINK_CONNECTED, LINK_AWAY };
 struct mqtt_link_status {
 	enum link_state state;
 	char reason[160];	   /* of the last failure; "" when connected */
+	unsigned broker;	   /* the one that the state is about */
+	unsigned lost;		   /* the one of the last loss */
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
 	uint64_t births;	   /* of Home Assistant */
 	bool taken;    /* another client uses our id; until a connection held for minutes */
@@ -50,7 +52,19 @@ int mqtt_link_start(
 	const struct mqtt_link_options *options, uv_async_t *async, struct mqtt_link **ret);
 
 struct outbox *mqtt_link_outbox(struct mqtt_link *link);
+/* The pause after one of several brokers failed is over at once, until each was tried. After a loss
+ * the one that worked is tried first, then the others in order. */
+struct round {
+	unsigned first,
+		tried; /* of the brokers: the one that a round begins with; failures in it */
+};
+unsigned round_broker(const struct round *round);
+/* A session with that broker ended. True when the round is over: the next one is after a pause. */
+bool round_ended(struct round *round, unsigned brokers, bool was_connected);
+
 struct mqtt_link_status mqtt_link_status(struct mqtt_link *link);
+/* Points into the link. */
+struct proto_broker mqtt_link_broker(const struct mqtt_link *link, unsigned index);
 
 /* Messages were put. */
 void mqtt_link_wake(struct mqtt_link *link);

@@ -16,14 +16,13 @@ struct mosquitto_message;
 struct mqtt_link {
 	/* constant */
 	struct mqtt_options options;
-	int port;
-	bool encrypted;
 	char client_id[128], status_topic[512], birth_topic[128];
 	int wake_fd;
 	struct mqtt_thread *thread;
 	struct outbox outbox;
 	/* the thread's */
 	struct collision collision;
+	struct round round;
 	unsigned attempt, short_lived; /* in a row: failures; connections that held for seconds */
 	/* shared */
 	pthread_mutex_t lock;
@@ -53,6 +52,7 @@ void mqtt_session(struct mqtt_link *link, struct session_end *ret);
 /* mosquitto_connect(), with a limit on what the broker may send us where that exists (MQTT 5). */
 int mqtt_birth_connect(
 	struct mosquitto *mosq, const struct mqtt_link *link, bool version_5, int keepalive_s);
+/* the broker is that of link->round */
 
 /* Once connected. Without MQTT 5 nothing is subscribed to: libmosquitto would take a message of any
  * size, and the retained discovery is enough. A code of libmosquitto. */

@@ -46,14 +46,20 @@ static void update_counts(struct mqtt *mqtt)
 	broker->delivered_tag = counts.delivered_tag;
 }
 
-static void report(
-	struct mqtt *mqtt, enum timeline_level level, const char *what, const char *reason)
+static void report(struct mqtt *mqtt, unsigned index, enum timeline_level level, const char *what,
+	const char *reason)
 {
-	const struct broker_status *broker = mqtt->core->broker;
+	const struct proto_broker broker = mqtt_link_broker(mqtt->link, index);
 	/* The journal observes the timeline, so this also writes the log line. */
 	timeline_add(mqtt->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON, level, "mqtt",
-		"broker %.120s:%d %s%s%.100s", broker->host, broker->port, what,
+		"broker %.120s:%d %s%s%.100s", broker.host, broker.port, what,
 		reason[0] ? ": " : "", reason);
+}
+
+static void show_broker(struct broker_status *broker, const struct proto_broker *from)
+{
+	snprintf(broker->host, sizeof(broker->host), "%s", from->host);
+	broker->port = from->port;
 }
 
 static void update_status(struct mqtt *mqtt)
@@ -67,6 +73,8 @@ static void update_status(struct mqtt *mqtt)
 		broker->since_ns = sysops()->now_ns();
 	}
 	broker->state = state;
+	const struct proto_broker now = mqtt_link_broker(mqtt->link, status.broker);
+	show_broker(broker, &now);
 	broker->connects = status.connects;
 	snprintf(broker->reason, sizeof(broker->reason), "%s", status.reason);
 	update_counts(mqtt);
@@ -74,23 +82,23 @@ static void update_status(struct mqtt *mqtt)
 		return;
 	}
 	if (status.taken != before.taken) {
-		report(mqtt, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
+		report(mqtt, status.broker, status.taken ? TIMELINE_WARNING : TIMELINE_INFO,
 			status.taken ? "ended the connection"
 				     : "no longer has another client with this id",
 			status.reason);
 	} else if (status.pushed) {
 		/* logged once, not each time the two clients evict each other */
 	} else if (status.losses != before.losses) {
-		report(mqtt, TIMELINE_WARNING, "connection lost", status.reason);
+		report(mqtt, status.lost, TIMELINE_WARNING, "connection lost", status.reason);
 	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
-		report(mqtt, TIMELINE_WARNING, "is not reachable", status.reason);
+		report(mqtt, status.broker, TIMELINE_WARNING, "is not reachable", status.reason);
 	}
 	if (status.refused && !before.refused) {
-		report(mqtt, TIMELINE_WARNING, "is connected", status.reason);
+		report(mqtt, status.broker, TIMELINE_WARNING, "is connected", status.reason);
 	}
 	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
 		if (!status.pushed) {
-			report(mqtt, TIMELINE_INFO, "connected", "");
+			report(mqtt, status.broker, TIMELINE_INFO, "connected", "");
 		}
 		mqtt_publish_retained(mqtt);
 		update_counts(mqtt);
@@ -237,11 +245,12 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	int r = mqtt_check(options, reason, sizeof(reason));
 	if (r < 0) {
 		log_error("mqtt: cannot start: %s", reason);
-		*core->broker = (struct broker_status){
-			.state = BROKER_OFF, .port = options->port, .since_ns = sysops()->now_ns()};
-		snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
+		*core->broker =
+			(struct broker_status){.state = BROKER_OFF, .since_ns = sysops()->now_ns()};
+		show_broker(core->broker, &broker);
 		snprintf(core->broker->reason, sizeof(core->broker->reason), "%s", reason);
 		return r;
+	const struct proto_broker broker = mqtt_broker(options, 0);
 	}
 	struct mqtt *mqtt = mem_zalloc(sizeof(*mqtt));
 	if (!mqtt) {
@@ -264,11 +273,9 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 		&mqtt->topics, options->topic_prefix, options->device_id, core->facts->hostname);
 	mqtt_discovery_init(mqtt, options);
 	stage_pass_init(&mqtt->pass, core, sysops()->now_ns());
-	struct proto_broker broker = mqtt_broker(options);
-	*core->broker = (struct broker_status){.state = BROKER_CONNECTING,
-		.port = proto_broker_port(&broker),
-		.since_ns = sysops()->now_ns()};
-	snprintf(core->broker->host, sizeof(core->broker->host), "%s", options->host);
+	*core->broker =
+		(struct broker_status){.state = BROKER_CONNECTING, .since_ns = sysops()->now_ns()};
+	show_broker(core->broker, &broker);
 	mqtt->kept = memory != NULL;
 	if (memory &&
 		retained_restore(&mqtt->retained, (unsigned char *)memory + messages_size()) > 0) {

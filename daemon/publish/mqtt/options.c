@@ -83,7 +83,7 @@ int secret_read(const char *path, char *buf, size_t size)
 
 int mqtt_check(const struct mqtt_options *options, char *reason, size_t size)
 {
-	if (options->host[0] == '\0') {
+	if (options->brokers == 0) {
 		snprintf(reason, size, "no host");
 		return -EINVAL;
 	}
@@ -114,21 +114,29 @@ int mqtt_check(const struct mqtt_options *options, char *reason, size_t size)
 	return 0;
 }
 
-struct proto_broker mqtt_broker(const struct mqtt_options *options)
+struct proto_broker mqtt_broker(const struct mqtt_options *options, unsigned index)
 {
-	return (struct proto_broker){.tls = options->tls,
-		.host = options->host,
-		.port = options->port,
+	const struct proto_address *address = &options->broker[index];
+	struct proto_broker broker = {.tls = options->tls,
+		.host = address->host,
+		.port = address->port ? address->port : options->port,
 		.ca_file = options->ca_file,
 		.cert_file = options->cert_file,
 		.key_file = options->key_file};
+	broker.port = proto_broker_port(&broker);
+	return broker;
 }
 
-bool mqtt_exposes(const struct mqtt_options *options)
+const char *mqtt_exposes(const struct mqtt_options *options)
 {
-	struct proto_broker broker = mqtt_broker(options);
 	bool credentials = options->username[0] != '\0' || options->password_file[0] != '\0';
-	return credentials && proto_broker_exposes(&broker);
+	for (unsigned i = 0; credentials && i < options->brokers; i++) {
+		struct proto_broker broker = mqtt_broker(options, i);
+		if (proto_broker_exposes(&broker)) {
+			return broker.host;
+		}
+	}
+	return NULL;
 }
 
 int mqtt_authenticate(
@@ -165,14 +173,13 @@ static const char *context_fault(int r)
 }
 
 int mqtt_encrypt(
-	struct mosquitto *mosq, const struct mqtt_options *options, char *reason, size_t size)
+	struct mosquitto *mosq, const struct proto_broker *broker, char *reason, size_t size)
 {
 	SSL_CTX *context;
-	struct proto_broker broker = mqtt_broker(options);
-	if (!proto_broker_encrypted(&broker)) {
+	if (!proto_broker_encrypted(broker)) {
 		return 0;
 	}
-	int r = proto_broker_context(&broker, &context);
+	int r = proto_broker_context(broker, &context);
 	if (r < 0) {
 		snprintf(reason, size, "%s", context_fault(r));
 		return MOSQ_ERR_TLS;

@@ -13,8 +13,9 @@ struct mosquitto;
 
 struct mqtt_options {
 	bool enabled;
-	char host[256];
-	int port; /* 0: the one that belongs to the encryption */
+	unsigned brokers;				/* 0: none */
+	struct proto_address broker[PROTO_BROKERS_MAX]; /* tried in this order */
+	int port; /* of those without one; 0: the one that belongs to the encryption */
 	enum proto_tls_mode tls;
 	char device_id[64];	      /* "" = host name; cleaned to [A-Za-z0-9_-] */
 	char topic_prefix[64];	      /* "edgeprof" */
@@ -38,11 +39,11 @@ struct mqtt_options {
  * process. The password is read and forgotten: the thread reads it for each connection. */
 int mqtt_check(const struct mqtt_options *options, char *reason, size_t size);
 
-/* What decides about encryption; it points into options. */
-struct proto_broker mqtt_broker(const struct mqtt_options *options);
+/* One of the brokers with its port and what decides about encryption; it points into options. */
+struct proto_broker mqtt_broker(const struct mqtt_options *options, unsigned index);
 
-/* Whether credentials would leave this machine in clear text. */
-bool mqtt_exposes(const struct mqtt_options *options);
+/* The host to which credentials would be sent in clear text; NULL: there is none. */
+const char *mqtt_exposes(const struct mqtt_options *options);
 
 /* Reads the file into buf, NUL-terminated, one trailing newline cut. 0; -EPERM when group or others
  * may access it
@@ -59,4 +60,4 @@ int mqtt_authenticate(
 /* Before the connection, when it is encrypted: authorities, our certificate, and the host's name
  * that the broker's must hold. As above; nothing was sent then. */
 int mqtt_encrypt(
-	struct mosquitto *mosq, const struct mqtt_options *options, char *reason, size_t size);
+	struct mosquitto *mosq, const struct proto_broker *broker, char *reason, size_t size);

@@ -41,6 +41,7 @@ enum {
 struct session {
 	struct mqtt_link *link;
 	struct mosquitto *mosq;
+	struct proto_broker broker;
 	bool connected, farewell_sent, farewell_acknowledged;
 	bool asks;  /* speaks MQTT 5, which reports births and clients with our id */
 	bool taken; /* the broker reported another client with our id */
@@ -129,7 +130,7 @@ static void on_log(struct mosquitto *mosq, void *userdata, int level, const char
 {
 	struct session *session = userdata;
 	if (level == MOSQ_LOG_ERR && session->tls_reason[0] == '\0') {
-		mqtt_tls_reason(mosquitto_ssl_get(mosq), text, session->link->options.host,
+		mqtt_tls_reason(mosquitto_ssl_get(mosq), text, session->broker.host,
 			session->tls_reason, sizeof(session->tls_reason));
 	}
 }
@@ -140,7 +141,7 @@ static void set_reason(struct session *session, int code, int error)
 		const struct mqtt_fault fault = {.code = code,
 			.error = error,
 			.connected = session->connected,
-			.encrypted = session->link->encrypted,
+			.encrypted = proto_broker_encrypted(&session->broker),
 			.tls_reason = session->tls_reason};
 		mqtt_reason(&fault, session->reason, sizeof(session->reason));
 	}
@@ -170,7 +171,7 @@ static int session_open(struct session *session)
 	}
 	if (!code) {
 		code = mqtt_encrypt(
-			session->mosq, &link->options, session->reason, sizeof(session->reason));
+			session->mosq, &session->broker, session->reason, sizeof(session->reason));
 	}
 	if (!code) {
 		/* Blocks in name resolution and connect(2); unlike connect_async it goes through
@@ -299,6 +300,7 @@ static bool session_begin(struct session *session, uint64_t now_ns)
 	outbox_pace(&session->link->outbox);
 	struct mqtt_link_status *status = mqtt_link_lock(session->link);
 	status->state = LINK_CONNECTED;
+	status->broker = round_broker(&session->link->round);
 	status->connects++;
 	if (!status->pushed) { /* else the two clients only alternate */
 		status->reason[0] = '\0';
@@ -389,7 +391,9 @@ static enum session_how session_how(const struct session *session)
 void mqtt_session(struct mqtt_link *link, struct session_end *ret)
 {
 	const bool births = link->birth_topic[0] != '\0' && !link->collision.old;
-	struct session session = {.link = link, .asks = births || collision_asks(&link->collision)};
+	struct session session = {.link = link,
+		.broker = mqtt_broker(&link->options, round_broker(&link->round)),
+		.asks = births || collision_asks(&link->collision)};
 	int code = session_open(&session);
 	if (code) {
 		set_reason(&session, code, errno);

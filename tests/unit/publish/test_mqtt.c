@@ -75,7 +75,8 @@ static void setup(void)
 	uv_timer_init(&loop, &ticker);
 	uv_timer_start(&ticker, on_tick, 1, 1);
 	options = (struct mqtt_options){.enabled = true,
-		.host = "127.0.0.1",
+		.brokers = 1,
+		.broker = {{.host = "127.0.0.1"}},
 		.topic_prefix = "edgeprof",
 		.summary_interval_ns = UINT64_C(3600000000000),
 		.max_messages = 512,
@@ -477,7 +478,7 @@ END_TEST
 
 START_TEST(a_name_that_does_not_resolve_is_a_reason)
 {
-	snprintf(options.host, sizeof(options.host), "nowhere.invalid");
+	snprintf(options.broker[0].host, PROTO_HOST_SIZE, "nowhere.invalid");
 	open_mqtt();
 	UNTIL(core.broker->state == BROKER_AWAY);
 	ck_assert_ptr_nonnull(strstr(core.broker->reason, "resolved"));
@@ -618,6 +619,24 @@ START_TEST(a_fleet_comes_back_spread_over_the_pause)
 }
 END_TEST
 
+START_TEST(a_round_begins_with_the_broker_that_worked_last_then_the_others_in_order)
+{
+	struct round round = {.first = 0};
+	static const unsigned fresh[] = {0, 1, 2}, after_third[] = {2, 0, 1};
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_uint_eq(round_broker(&round), fresh[i]);
+		ck_assert(round_ended(&round, 3, false) == (i == 2));
+	}
+	round.tried = 2;
+	ck_assert(round_ended(&round, 3, true));
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_uint_eq(round_broker(&round), after_third[i]);
+		ck_assert(round_ended(&round, 3, false) == (i == 2));
+	}
+	ck_assert_uint_eq(round_broker(&round), 2);
+}
+END_TEST
+
 START_TEST(unusable_options_are_refused)
 {
 	password_broker("geheim\n", 0644);
@@ -626,7 +645,7 @@ START_TEST(unusable_options_are_refused)
 	options.username[0] = '\0';
 	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, memory, &mqtt), -EINVAL);
 	options.password_file[0] = '\0';
-	options.host[0] = '\0';
+	options.brokers = 0;
 	ck_assert_int_eq(mqtt_open(&loop, &core, &options, thread, memory, &mqtt), -EINVAL);
 	ck_assert_ptr_null(mqtt);
 }

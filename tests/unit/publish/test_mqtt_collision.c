@@ -42,7 +42,8 @@ static void setup(void)
 	broker_prepare();
 	broker_start();
 	const struct mqtt_options options = {.enabled = true,
-		.host = "127.0.0.1",
+		.brokers = 1,
+		.broker = {{.host = "127.0.0.1"}},
 		.port = broker.port,
 		.topic_prefix = "edgeprof",
 		.summary_interval_ns = UINT64_C(3600000000000),
@@ -58,7 +59,8 @@ static void setup(void)
 static void open_other(void)
 {
 	ck_assert_int_eq(mqtt_thread_create(&other_thread), 0);
-	const struct mqtt_options broker_options = {.host = "127.0.0.1",
+	const struct mqtt_options broker_options = {.brokers = 1,
+		.broker = {{.host = "127.0.0.1"}},
 		.port = broker.port,
 		.backoff_min_ns = 20000000,
 		.backoff_max_ns = BACKOFF_MAX_NS,

@@ -25,7 +25,8 @@ static void setup(void)
 	ck_assert_int_eq(sources_add(core.sources, "thermal", 1000000000, &source), 0);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
 	options = (struct mqtt_options){.enabled = true,
-		.host = "127.0.0.1",
+		.brokers = 1,
+		.broker = {{.host = "127.0.0.1"}},
 		.topic_prefix = "edgeprof",
 		.summary_interval_ns = 20000000,
 		.home_assistant = true,
