@@ -233,6 +233,7 @@ int daemon_assemble(struct daemon *daemon)
 	core->degraded = &daemon->degraded;
 	wallclock_init(&daemon->wall);
 	facts_read(&daemon->facts, &daemon->root, &daemon->real_root);
+	daemon_show_config(daemon);
 	parse_boot_id(daemon->facts.boot_id, daemon->boot_id);
 	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);
 	int r = accounts_create(&core->accounts);

@@ -14,6 +14,7 @@
 
 #include "daemon/core/archive/boots.h"
 #include "daemon/core/status/recordings.h"
+#include "daemon/host/bootmark.h"
 #include "daemon/host/notify.h"
 #include "daemon/host/refusal.h"
 #include "daemon/host/rundir.h"
@@ -83,14 +84,23 @@ static int open_recorder(struct daemon *daemon)
 		&daemon->recorder);
 }
 
+/* The state directory if it responds, whatever is kept there; else "". */
+static void find_state(struct daemon *daemon, char *ret, size_t size)
+{
+	bool parents;
+	if (statedir_choose(daemon->config->history_path, ret, size, &parents) < 0 ||
+		!statedir_answers(daemon->loop, ret, STATE_QUICK_MS)) {
+		ret[0] = '\0';
+	}
+}
+
 /* Their files survive a reboot where the state directory exists and can be written. */
 static int open_sessions(struct daemon *daemon)
 {
 	char state[192];
-	bool parents;
 	const char *dir = daemon->run_dir;
-	if (statedir_choose(daemon->config->history_path, state, sizeof(state), &parents) == 0 &&
-		statedir_answers(daemon->loop, state, STATE_QUICK_MS) && access(state, W_OK) == 0) {
+	find_state(daemon, state, sizeof(state));
+	if (state[0] != '\0' && access(state, W_OK) == 0) {
 		dir = state;
 	}
 	return session_recorder_open(
@@ -222,6 +232,9 @@ int daemon_open_layers(struct daemon *daemon)
 	if (r < 0) {
 		return r;
 	}
+	char state[192];
+	find_state(daemon, state, sizeof(state));
+	bootmark_begin(state, &daemon->root, &daemon->facts);
 	recorder_set_api(daemon->recorder, daemon->api);
 	session_recorder_set_api(daemon->sessions, daemon->api);
 	/* before the first sample: it may raise alerts that MQTT is to hear of */
@@ -316,6 +329,9 @@ void daemon_stop(struct daemon *daemon)
 		/* the last word of a boot that ended well */
 		timeline_add(daemon->core.timeline, sysops()->now_ns(), TIMELINE_DAEMON,
 			TIMELINE_INFO, "edgeprofd", TIMELINE_STOPPED);
+		char state[192];
+		find_state(daemon, state, sizeof(state));
+		bootmark_end(state, &daemon->facts);
 	}
 	if (daemon->recovery_open) {
 		daemon->recovery_open = false;

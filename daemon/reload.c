@@ -93,6 +93,12 @@ struct scheduler_options daemon_scheduling(const struct config *config)
 	};
 }
 
+void daemon_show_config(struct daemon *daemon)
+{
+	snprintf(daemon->facts.config_hash, sizeof(daemon->facts.config_hash), "%016" PRIx64,
+		config_hash(daemon->config));
+}
+
 int daemon_bind(struct daemon *daemon, const char *name, int type, struct run_socket *ret)
 {
 	const char *group = daemon->config->socket_group;
@@ -141,7 +147,11 @@ static void on_mqtt_closed(void *ctx)
 static void reload_mqtt(struct daemon *daemon, const struct config *old)
 {
 	bool same = memcmp(&old->mqtt, &daemon->config->mqtt, sizeof(old->mqtt)) == 0;
-	if (daemon->mqtt_closing || (daemon->mqtt && same)) {
+	if (daemon->mqtt_closing) {
+		return;
+	}
+	if (daemon->mqtt && same) {
+		mqtt_publish_info(daemon->mqtt); /* another hash */
 		return;
 	}
 	if (daemon->mqtt) {
@@ -228,6 +238,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	}
 	/* from here on nothing fails */
 	daemon->config = config;
+	daemon_show_config(daemon);
 	struct scheduler_options options = daemon_scheduling(config);
 	scheduler_configure(daemon->scheduler, &options);
 	alerts_reader_give_up(daemon->alerts_reader);

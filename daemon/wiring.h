@@ -122,6 +122,8 @@ void daemon_watch_configured(struct daemon *daemon, const struct config *config)
 struct scheduler_options daemon_scheduling(const struct config *config);
 /* Binds NAME of the run directory with the mode that the configuration says. 0 or -errno. */
 int daemon_bind(struct daemon *daemon, const char *name, int type, struct run_socket *ret);
+/* facts.config_hash follows the configuration. */
+void daemon_show_config(struct daemon *daemon);
 void daemon_open_mqtt(struct daemon *daemon);
 void daemon_open_statsd(struct daemon *daemon);
 void daemon_report_ready(struct daemon *daemon);

@@ -157,6 +157,8 @@ static int handle_pair(void *ctx, const char *section, const char *key, const ch
 		0) {
 		add_error(reader->errors, "%s:%u: [%s] %s = %s: %s", reader->path, reader->line,
 			section, key, value ? value : "", error);
+	} else {
+		config_hash_pair(reader->config, section, key, value ? value : "");
 	}
 	if (strcmp(section, "mqtt") == 0 &&
 		(strcmp(key, "username") == 0 || strcmp(key, "password_file") == 0)) {

@@ -21,6 +21,7 @@ enum {
 	CONFIG_SOURCES_MAX = 32,
 	CONFIG_PROCESSES_MAX = 32,
 	CONFIG_ERRORS_MAX = 16,
+	CONFIG_PAIRS_MAX = 512,
 };
 
 struct config {
@@ -70,6 +71,12 @@ struct config {
 	/* [statsd] */
 	bool statsd;
 	char statsd_udp[96]; /* as statsd_address_parse reads it; "" = no UDP */
+	/* what config_hash() is made of: the last value of each key, and of those beyond */
+	size_t pairs;
+	struct {
+		uint64_t key, hash;
+	} pair[CONFIG_PAIRS_MAX];
+	uint64_t rest_hash;
 };
 
 /* What is wrong, each "FILE:LINE: what; what was expected". */
@@ -92,6 +99,11 @@ int config_load(const char *path, struct config *config, struct config_errors *e
  * 0, or -EINVAL with what is wrong in error. */
 int config_set(struct config *config, const char *section, const char *key, const char *value,
 	char *error, size_t size);
+
+/* Equal for equal values of the keys that are set, in whatever order and files, on any machine and
+ * after any restart; FNV-1a, against accidents. Without [mqtt] device_id, username and
+ * password_file. */
+uint64_t config_hash(const struct config *config);
 
 /* The keys that differ and take effect only at the next start, as "[history] memory, …" in text
  * (cut when size is short); their number. */

@@ -71,6 +71,10 @@ void *config_list_find(const struct config_list *list, const char *section, cons
 int config_refuse(struct text *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* A pair was stored. */
+void config_hash_pair(
+	struct config *config, const char *section, const char *key, const char *value);
+
 /* Of [alert NAME], in alerts.c; its built-in rules, and whether all rules are complete: 0, or
  * -EINVAL with what is wrong. */
 extern const struct config_key config_alert_keys[15];

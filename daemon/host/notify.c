@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "daemon/util/log.h"
+
+enum { REPLY_US = 500000 }; /* of the service manager */
 
 int notify_listen_fd(void)
 {
@@ -48,4 +51,20 @@ uint64_t notify_watchdog_ms(void)
 {
 	uint64_t usec = 0;
 	return sd_watchdog_enabled(0, &usec) > 0 ? usec / 3000 : 0;
+}
+
+bool notify_system_stops(void)
+{
+	sd_bus *bus = NULL;
+	char *state = NULL;
+	bool stops = false;
+	if (sd_bus_open_system(&bus) >= 0 && sd_bus_set_method_call_timeout(bus, REPLY_US) >= 0 &&
+		sd_bus_get_property_string(bus, "org.freedesktop.systemd1",
+			"/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+			"SystemState", NULL, &state) >= 0) {
+		stops = strcmp(state, "stopping") == 0;
+	}
+	free(state);
+	sd_bus_close_unref(bus);
+	return stops;
 }

@@ -3,6 +3,7 @@
  * Without one these do nothing. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The listening Varlink socket that systemd passed (FileDescriptorName=varlink), or -1. */
@@ -13,3 +14,7 @@ void notify_state(const char *format, ...) __attribute__((format(printf, 1, 2)))
 
 /* How often to feed the watchdog, in ms; 0 = there is none. */
 uint64_t notify_watchdog_ms(void);
+
+/* Whether the service manager shuts the system down. Waits for its answer for at most half a
+ * second; none is false. */
+bool notify_system_stops(void);

@@ -123,7 +123,7 @@ def test_power_cuts_at_any_moment():
                     written_more(daemon)
                     rows(daemon)
                 # adopted as it was, not set aside
-                assert {p.name for p in cut.iterdir()} <= {"history", "alerts", "recordings"}
+                assert {p.name for p in cut.iterdir()} <= {"boot", "history", "alerts", "recordings"}
 
 
 def test_what_lies_in_its_place_is_not_followed():

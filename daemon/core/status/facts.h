@@ -13,6 +13,10 @@ struct machine_facts {
 	char kernel[128];
 	char arch[32];
 	char boot_id[37];
+	char boot_reason[16];	     /* how the previous boot ended: orderly, unclean, unknown */
+	char boot_reason_detail[96]; /* what that rests on, or why it is unknown */
+	char reset_reason[64];	     /* of the firmware; "" = it reports none */
+	char config_hash[17];	     /* of the current configuration */
 	uint64_t started_ns;
 	uint32_t cpus;
 	uint64_t page_size;

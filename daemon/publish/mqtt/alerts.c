@@ -112,7 +112,7 @@ void mqtt_on_transition(void *ctx, const struct alert_transition *transition)
 	}
 }
 
-void mqtt_publish_retained(struct mqtt *mqtt)
+void mqtt_publish_info(struct mqtt *mqtt)
 {
 	char topic[TOPIC_SIZE];
 	topic_plain(&mqtt->topics, "info", topic);
@@ -122,7 +122,11 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 	mqtt_put_payload(mqtt, entry, payload);
 
 	retained_unmark(&mqtt->retained);
+}
 	const struct alert *alert;
+void mqtt_publish_retained(struct mqtt *mqtt)
+{
+	mqtt_publish_info(mqtt);
 	for (size_t i = 0; (alert = alerts_at(mqtt->core->alerts, i)); i++) {
 		if (alert->phase == ALERT_FIRING) {
 			publish_state(mqtt, alert);

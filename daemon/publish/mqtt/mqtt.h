@@ -27,6 +27,9 @@ size_t mqtt_memory_size(void);
 int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *options,
 	struct mqtt_thread *thread, void *memory, struct mqtt **ret);
 
+/* The description of the device has changed: PREFIX/ID/info. */
+void mqtt_publish_info(struct mqtt *mqtt);
+
 /* Announces a recording: <prefix>/<id>/event/recording, QoS 1, kept while there is room. */
 void mqtt_recording(struct mqtt *mqtt, const struct recording *recording);
 

@@ -64,12 +64,20 @@ static void add_time(struct json *json, const char *key, const char *key_ms, int
 	json_integer(json, key_ms, us / 1000);
 }
 
-static struct json begin_us(const char *schema, const struct core *core, int64_t time_us)
+/* t_ns: the same time since the boot; 0: it is of a boot before this one. */
+static struct json begin_us(
+	const char *schema, const struct core *core, int64_t time_us, uint64_t t_ns)
 {
 	struct json json = payload_begin(PAYLOAD_SIZE);
+	const bool synced = wallclock_synced(core->wall);
 	json_string(&json, "schema", schema);
 	add_time(&json, "ts", "ts_ms", time_us);
-	if (!wallclock_synced(core->wall)) {
+	if (t_ns != 0) {
+		json_integer(&json, "mono_us", (int64_t)(t_ns / 1000));
+	}
+	json_string_opt(&json, "boot_id", core->facts->boot_id);
+	json_bool(&json, "clock_synchronized", synced);
+	if (!synced) {
 		json_string(&json, "clock", "unsynchronised");
 	}
 	return json;
@@ -77,22 +85,27 @@ static struct json begin_us(const char *schema, const struct core *core, int64_t
 
 static struct json begin(const char *schema, const struct core *core, uint64_t t_ns)
 {
-	return begin_us(schema, core, wallclock_us(core->wall, t_ns));
+	return begin_us(schema, core, wallclock_us(core->wall, t_ns), t_ns);
 }
 
 char *payload_info(const struct core *core, size_t *length)
 {
 	const struct machine_facts *facts = core->facts;
-	struct json json = begin("edgeprof.info/1", core, sysops()->now_ns());
+	const uint64_t now_ns = sysops()->now_ns();
+	struct json json = begin("edgeprof.info/1", core, now_ns);
 	json_string_opt(&json, "version", facts->version);
 	json_string_opt(&json, "hostname", facts->hostname);
 	json_string_opt(&json, "model", facts->model);
 	json_string_opt(&json, "os", facts->os);
 	json_string_opt(&json, "kernel", facts->kernel);
 	json_string_opt(&json, "arch", facts->arch);
-	json_string_opt(&json, "boot_id", facts->boot_id);
+	json_string_opt(&json, "boot_reason", facts->boot_reason);
+	json_string_opt(&json, "boot_reason_detail", facts->boot_reason_detail);
+	json_string_opt(&json, "reset_reason", facts->reset_reason);
+	json_string_opt(&json, "config_hash", facts->config_hash);
 	json_integer(&json, "cpus", facts->cpus);
 	json_integer(&json, "started_ms", wallclock_us(core->wall, facts->started_ns) / 1000);
+	json_integer(&json, "uptime_s", (int64_t)((now_ns - facts->started_ns) / 1000000000));
 	return payload_finish(&json, length);
 }
 
@@ -252,7 +265,8 @@ static void add_alert(struct json *json, const struct core *core, const struct a
 
 char *payload_alert(const struct core *core, const struct alert *alert, size_t *length)
 {
-	struct json json = begin_us("edgeprof.alert/1", core, since_us(core, alert));
+	struct json json = begin_us("edgeprof.alert/1", core, since_us(core, alert),
+		alert->since_us ? 0 : alert->since_ns);
 	add_alert(&json, core, alert, alert->phase, alert->value);
 	return payload_finish(&json, length);
 }
@@ -263,7 +277,8 @@ char *payload_alert_event(
 	const struct alert *alert = transition->alert;
 	const bool before = transition->t_ns == alert->since_ns && alert->since_us;
 	struct json json = begin_us("edgeprof.alert/1", core,
-		before ? alert->since_us : wallclock_us(core->wall, transition->t_ns));
+		before ? alert->since_us : wallclock_us(core->wall, transition->t_ns),
+		before ? 0 : transition->t_ns);
 	if (transition->sent_ns != 0) {
 		add_time(&json, "sent_ts", "sent_ts_ms",
 			wallclock_us(core->wall, transition->sent_ns));

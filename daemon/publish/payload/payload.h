@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * payload.h: declares what is published over MQTT: flat JSON objects, numbers keyed by name with
- * the unit in the key, no arrays. Every one holds schema, ts (ISO 8601, Z, ms) and ts_ms, and
- * "clock":"unsynchronised" until the clock was set. Unknown values are omitted. Each function
+ * the unit in the key, no arrays. Every one holds schema, ts (ISO 8601, Z, ms) and ts_ms, mono_us
+ * (the same time on CLOCK_MONOTONIC, unless it is of an earlier boot), boot_id, clock_synchronized,
+ * and "clock":"unsynchronised" until the clock was set. Unknown values are omitted. Each function
  * returns bytes to free(3) and their length (without a NUL), NULL when memory is short. The schemas
  * are in schema/.
  */
