@@ -8,7 +8,7 @@ from harness import SOURCE
 
 # topics below PREFIX/DEVICE, and Home Assistant's
 SCHEMAS = [
-    (r"status", "status"), (r"info", "info"), (r"summary", "summary"), (r"stage/[^/]+/[^/]+", "stage"),
+    (r"status", "status"), (r"info", "info"), (r"summary", "summary"), (r"missed", "missed"), (r"stage/[^/]+/[^/]+", "stage"),
     (r"alert/[^/]+/[^/]+", "alert"), (r"event/alert", "alert"), (r"event/recording", "recording"),
     (r"diagnosis/[^/]+", "diagnosis"),
 ]

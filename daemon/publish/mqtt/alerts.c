@@ -25,6 +25,7 @@ int mqtt_put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload
 		return -ENOMEM;
 	}
 	entry.payload = payload;
+	entry.t_ns = entry.t_ns ? entry.t_ns : sysops()->now_ns();
 	int r = put(mqtt, &entry);
 	free(payload);
 	return r;
@@ -86,6 +87,7 @@ static void publish_event(struct mqtt *mqtt, const struct alert_transition *tran
 	struct outbox_entry entry = {.class = OUTBOX_ALERT,
 		.qos = 1,
 		.keep = true,
+		.t_ns = transition->t_ns,
 		.tag = test ? test->serial : 0,
 		.topic = topic,
 		.subject = subject};
@@ -120,13 +122,13 @@ void mqtt_publish_info(struct mqtt *mqtt)
 		.class = OUTBOX_ALERT, .qos = 1, .retain = true, .replace = true, .topic = topic};
 	char *payload = payload_info(mqtt->core, &entry.payload_length);
 	mqtt_put_payload(mqtt, entry, payload);
-
-	retained_unmark(&mqtt->retained);
 }
-	const struct alert *alert;
+
 void mqtt_publish_retained(struct mqtt *mqtt)
 {
 	mqtt_publish_info(mqtt);
+	retained_unmark(&mqtt->retained);
+	const struct alert *alert;
 	for (size_t i = 0; (alert = alerts_at(mqtt->core->alerts, i)); i++) {
 		if (alert->phase == ALERT_FIRING) {
 			publish_state(mqtt, alert);
@@ -146,6 +148,24 @@ void mqtt_publish_retained(struct mqtt *mqtt)
 			r = mqtt_clear_retained(mqtt, old);
 		}
 	}
+}
+
+/* A queue that is half empty has a place for it, so that it cannot be given up itself. */
+void mqtt_publish_missed(struct mqtt *mqtt)
+{
+	char topic[TOPIC_SIZE];
+	struct missed missed;
+	struct outbox_counts counts = outbox_count(mqtt->outbox);
+	if (mqtt->seen.state != LINK_CONNECTED ||
+		counts.messages >= mqtt->outbox->max_messages / 2 ||
+		counts.bytes >= mqtt->outbox->max_bytes / 2 ||
+		!outbox_take_missed(mqtt->outbox, &missed)) {
+		return;
+	}
+	topic_plain(&mqtt->topics, "missed", topic);
+	struct outbox_entry entry = {.class = OUTBOX_ALERT, .qos = 1, .keep = true, .topic = topic};
+	char *payload = payload_missed(mqtt->core, &missed, &entry.payload_length);
+	mqtt_put_payload(mqtt, entry, payload);
 }
 
 void mqtt_recording(struct mqtt *mqtt, const struct recording *recording)

@@ -216,6 +216,7 @@ int mqtt_link_start(
 	link->async = async;
 	pthread_mutex_init(&link->lock, NULL);
 	outbox_init(&link->outbox, link->options.max_messages, link->options.max_bytes);
+	outbox_restore_missed(&link->outbox, options->missed);
 	outbox_restore(&link->outbox, options->kept);
 	link->references = 1;
 	int r = 0;
@@ -243,12 +244,12 @@ struct outbox *mqtt_link_outbox(struct mqtt_link *link)
 	return &link->outbox;
 }
 
-struct mqtt_link_status mqtt_link_status(struct mqtt_link *link)
 struct proto_broker mqtt_link_broker(const struct mqtt_link *link, unsigned index)
 {
 	return mqtt_broker(&link->options, index);
 }
 
+struct mqtt_link_status mqtt_link_status(struct mqtt_link *link)
 {
 	pthread_mutex_lock(&link->lock);
 	struct mqtt_link_status status = link->status;

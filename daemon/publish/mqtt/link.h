@@ -22,6 +22,7 @@ struct mqtt_link_options {
 	const char *status_topic; /* retained online | offline, and the will */
 	const char *birth_topic;  /* "online" there is counted in births; NULL: none */
 	void *kept;		  /* memory of outbox_restore; NULL: none */
+	struct missed *missed;	  /* of outbox_restore_missed; NULL: none */
 	struct mqtt_thread *thread;
 };
 
@@ -29,9 +30,9 @@ enum link_state { LINK_CONNECTING, LINK_CONNECTED, LINK_AWAY };
 
 struct mqtt_link_status {
 	enum link_state state;
-	char reason[160];	   /* of the last failure; "" when connected */
 	unsigned broker;	   /* the one that the state is about */
 	unsigned lost;		   /* the one of the last loss */
+	char reason[160];	   /* of the last failure; "" when connected */
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
 	uint64_t births;	   /* of Home Assistant */
 	bool taken;    /* another client uses our id; until a connection held for minutes */
@@ -51,7 +52,6 @@ uint64_t mqtt_link_backoff_ns(uint64_t min_ns, uint64_t max_ns, unsigned attempt
 int mqtt_link_start(
 	const struct mqtt_link_options *options, uv_async_t *async, struct mqtt_link **ret);
 
-struct outbox *mqtt_link_outbox(struct mqtt_link *link);
 /* The pause after one of several brokers failed is over at once, until each was tried. After a loss
  * the one that worked is tried first, then the others in order. */
 struct round {
@@ -62,9 +62,10 @@ unsigned round_broker(const struct round *round);
 /* A session with that broker ended. True when the round is over: the next one is after a pause. */
 bool round_ended(struct round *round, unsigned brokers, bool was_connected);
 
-struct mqtt_link_status mqtt_link_status(struct mqtt_link *link);
+struct outbox *mqtt_link_outbox(struct mqtt_link *link);
 /* Points into the link. */
 struct proto_broker mqtt_link_broker(const struct mqtt_link *link, unsigned index);
+struct mqtt_link_status mqtt_link_status(struct mqtt_link *link);
 
 /* Messages were put. */
 void mqtt_link_wake(struct mqtt_link *link);

@@ -106,6 +106,7 @@ static void update_status(struct mqtt *mqtt)
 	if (status.births != before.births) {
 		mqtt_discovery_birth(mqtt);
 	}
+	mqtt_publish_missed(mqtt);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -200,6 +201,7 @@ static void on_interval(uv_timer_t *timer)
 		mqtt->seen.state == LINK_CONNECTED) {
 		mqtt_publish_retained(mqtt);
 	}
+	mqtt_publish_missed(mqtt);
 	mqtt_discovery_interval(mqtt, now_ns);
 	update_counts(mqtt);
 	stage_pass_begin(&mqtt->pass, now_ns);
@@ -211,9 +213,14 @@ static size_t messages_size(void)
 	return slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
 }
 
+static size_t missed_at(void)
+{
+	return (messages_size() + slots_size(RETAINED_KEPT, RETAINED_KEPT_SIZE) + 7) / 8 * 8;
+}
+
 size_t mqtt_memory_size(void)
 {
-	return messages_size() + slots_size(RETAINED_KEPT, RETAINED_KEPT_SIZE);
+	return missed_at() + sizeof(struct missed);
 }
 
 static int start_link(struct mqtt *mqtt, const struct mqtt_options *options,
@@ -229,6 +236,7 @@ static int start_link(struct mqtt *mqtt, const struct mqtt_options *options,
 		.status_topic = status_topic,
 		.birth_topic = birth_topic,
 		.kept = memory,
+		.missed = memory ? (void *)((unsigned char *)memory + missed_at()) : NULL,
 		.thread = thread,
 	};
 	int r = mqtt_link_start(&link, &mqtt->async, &mqtt->link);
@@ -242,6 +250,7 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 	struct mqtt_thread *thread, void *memory, struct mqtt **ret)
 {
 	char reason[sizeof(core->broker->reason)];
+	const struct proto_broker broker = mqtt_broker(options, 0);
 	int r = mqtt_check(options, reason, sizeof(reason));
 	if (r < 0) {
 		log_error("mqtt: cannot start: %s", reason);
@@ -250,7 +259,6 @@ int mqtt_open(uv_loop_t *loop, struct core *core, const struct mqtt_options *opt
 		show_broker(core->broker, &broker);
 		snprintf(core->broker->reason, sizeof(core->broker->reason), "%s", reason);
 		return r;
-	const struct proto_broker broker = mqtt_broker(options, 0);
 	}
 	struct mqtt *mqtt = mem_zalloc(sizeof(*mqtt));
 	if (!mqtt) {

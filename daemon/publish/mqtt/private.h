@@ -47,6 +47,9 @@ struct mqtt {
 /* Puts what payload.c made and frees it; NULL (no memory) counts as dropped. */
 int mqtt_put_payload(struct mqtt *mqtt, struct outbox_entry entry, char *payload);
 
+/* Once little waits: what was given up since the last time. */
+void mqtt_publish_missed(struct mqtt *mqtt);
+
 /* Empty and retained: the broker forgets the topic. 1: safe even if the process dies now. */
 int mqtt_clear_retained(struct mqtt *mqtt, const char *topic);
 

@@ -9,12 +9,13 @@
 #include "daemon/util/sysops.h"
 #include "proto/fnv.h"
 
-/* Before topic, subject (both with NUL) and payload of a kept message. */
+/* Before topic, subject (both with NUL) and payload of a kept message. Without KEPT_TIME an older
+ * version wrote it, and there is no time behind it. */
 struct kept_head {
 	uint8_t qos, flags;
 };
 
-enum { KEPT_RETAIN = 1, KEPT_SUBJECT = 2 /* there is one; an older version wrote none */ };
+enum { KEPT_RETAIN = 1, KEPT_SUBJECT = 2, KEPT_TIME = 4 };
 
 /* glibc: a word before each block, blocks in steps of two words. */
 static size_t allocated(size_t size)
@@ -38,6 +39,7 @@ struct outbox_message *outbox_message_create(const struct outbox_entry *entry)
 	message->retain = entry->retain;
 	message->must_keep = entry->keep;
 	message->tag = entry->tag;
+	message->t_ns = entry->t_ns;
 	message->slot = SLOT_NONE;
 	message->size = allocated(size);
 	memcpy(message->bytes, entry->topic, topic_size);
@@ -56,9 +58,10 @@ struct outbox_message *outbox_message_create(const struct outbox_entry *entry)
 int outbox_message_keep(const struct outbox_message *message, struct slots *slots)
 {
 	const struct kept_head head = {.qos = (uint8_t)message->qos,
-		.flags = (uint8_t)(KEPT_SUBJECT | (message->retain ? KEPT_RETAIN : 0))};
+		.flags = (uint8_t)(KEPT_SUBJECT | KEPT_TIME | (message->retain ? KEPT_RETAIN : 0))};
 	const struct slots_part parts[] = {
 		{&head, sizeof(head)},
+		{&message->t_ns, sizeof(message->t_ns)},
 		{message->topic, strlen(message->topic) + 1},
 		{message->subject, strlen(message->subject) + 1},
 		{message->payload, message->payload_length},
@@ -79,6 +82,11 @@ struct outbox_message *outbox_message_restore(const struct slots *slots, int slo
 	struct kept_head head = {0};
 	memcpy(&head, bytes, length < sizeof(head) ? length : sizeof(head));
 	const unsigned char *topic = bytes + sizeof(head), *end = bytes + length;
+	uint64_t t_ns = 0;
+	if (head.flags & KEPT_TIME && length >= sizeof(head) + sizeof(t_ns)) {
+		memcpy(&t_ns, topic, sizeof(t_ns));
+		topic += sizeof(t_ns);
+	}
 	const unsigned char *rest = text_end(topic, end), *subject = NULL;
 	if (!rest || rest == topic) {
 		return NULL;
@@ -94,6 +102,7 @@ struct outbox_message *outbox_message_restore(const struct slots *slots, int slo
 		.qos = head.qos == 1 ? 1 : 0,
 		.retain = head.flags & KEPT_RETAIN,
 		.keep = true,
+		.t_ns = t_ns,
 		.topic = (const char *)topic,
 		.subject = (const char *)subject,
 		.payload = rest + 1,

@@ -23,7 +23,8 @@ struct outbox_message {
 	int slot; /* in the table; SLOT_NONE */
 	int mid;  /* the thread's, while in flight */
 	uint64_t tag;
-	size_t size; /* what it counts against the limit: with the allocator's share */
+	uint64_t t_ns; /* of what it reports; 0: unknown */
+	size_t size;   /* what it counts against the limit: with the allocator's share */
 	const char *topic;
 	const char *subject; /* "" = none */
 	uint64_t subject_hash;
@@ -37,10 +38,11 @@ struct outbox_entry {
 	enum outbox_class class;
 	int qos;
 	bool retain;
-	bool replace; /* a waiting message of the same topic is superseded: only the newest matters
-		       */
-	bool keep;    /* survives the process */
-	uint64_t tag; /* reported when it is delivered; 0 = none */
+	bool replace;  /* a waiting message of the same topic is superseded: only the newest matters
+			*/
+	bool keep;     /* survives the process */
+	uint64_t t_ns; /* of what it reports; 0: unknown */
+	uint64_t tag;  /* reported when it is delivered; 0 = none */
 	const char *topic;
 	const char *subject; /* whose state it reports: older ones go first; NULL: nothing */
 	const void *payload;

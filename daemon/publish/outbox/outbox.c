@@ -20,6 +20,7 @@ void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
 		outbox_list_init(&outbox->waiting[i]);
 	}
 	outbox_list_init(&outbox->flying);
+	outbox->missed = &outbox->own_missed;
 }
 
 void outbox_finish(struct outbox *outbox)
@@ -59,6 +60,12 @@ static void forget(struct outbox *outbox, struct outbox_message *message)
 	free(message);
 }
 
+static void count_drop(struct outbox *outbox, const struct outbox_message *message)
+{
+	outbox->counts.dropped[message->class]++;
+	missed_add(outbox->missed, message);
+}
+
 static void drop_superseded(struct outbox *outbox, const struct outbox_message *newer)
 {
 	struct outbox_list *list = &outbox->waiting[newer->class];
@@ -84,8 +91,8 @@ static void drop_oldest_summary(struct outbox *outbox)
 	struct outbox_list *list = &outbox->waiting[OUTBOX_SUMMARY];
 	struct outbox_message *oldest = TAILQ_FIRST(&list->head);
 	outbox_list_remove(list, oldest);
+	count_drop(outbox, oldest);
 	forget(outbox, oldest);
-	outbox->counts.dropped[OUTBOX_SUMMARY]++;
 }
 
 /* Old summaries are worth little and would hold memory for as long as the broker is away. One that
@@ -131,8 +138,8 @@ static bool drop_repeated(
 		if (message->subject[0] != '\0' &&
 			(newer || supersedes(coming, message, same_kind))) {
 			outbox_list_remove(list, message);
+			count_drop(outbox, message);
 			forget(outbox, message);
-			outbox->counts.dropped[OUTBOX_ALERT]++;
 			return true;
 		}
 	}
@@ -178,7 +185,9 @@ int outbox_put(struct outbox *outbox, const struct outbox_entry *entry)
 			r = -ENOSPC;
 		}
 	}
-	if (r < 0) {
+	if (message && r < 0) {
+		count_drop(outbox, message);
+	} else if (r < 0) {
 		outbox->counts.dropped[entry->class]++;
 	} else {
 		outbox->counts.messages++;
@@ -202,7 +211,9 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 	}
 	pthread_mutex_lock(&outbox->lock);
 	unsigned damaged = slots_init(&outbox->slots, memory, OUTBOX_KEPT, OUTBOX_KEPT_SIZE);
-	outbox->counts.dropped[OUTBOX_ALERT] += damaged + slots_note(&outbox->slots);
+	const uint64_t lost = damaged + slots_note(&outbox->slots);
+	outbox->counts.dropped[OUTBOX_ALERT] += lost;
+	outbox->missed->others += lost;
 	slots_set_note(&outbox->slots, 0);
 	uint64_t serial = 0;
 	size_t restored = 0;
@@ -210,6 +221,7 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 		struct outbox_message *message = outbox_message_restore(&outbox->slots, slot);
 		if (!message || !fits(outbox, message->size)) {
 			outbox->counts.dropped[OUTBOX_ALERT]++;
+			outbox->missed->others++;
 			slots_remove(&outbox->slots, slot);
 			free(message);
 			continue;
@@ -223,9 +235,30 @@ size_t outbox_restore(struct outbox *outbox, void *memory)
 	return restored;
 }
 
+void outbox_restore_missed(struct outbox *outbox, struct missed *memory)
+{
+	if (memory) {
+		missed_repair(memory);
+		outbox->missed = memory;
+	}
+}
+
+bool outbox_take_missed(struct outbox *outbox, struct missed *ret)
+{
+	pthread_mutex_lock(&outbox->lock);
+	const bool any = missed_any(outbox->missed);
+	if (any) {
+		*ret = *outbox->missed;
+		*outbox->missed = (struct missed){.alerts = 0};
+	}
+	pthread_mutex_unlock(&outbox->lock);
+	return any;
+}
+
 void outbox_detach(struct outbox *outbox)
 {
 	pthread_mutex_lock(&outbox->lock);
+	outbox->missed = &outbox->own_missed;
 	outbox->slots.header = NULL;
 	pthread_mutex_unlock(&outbox->lock);
 }
@@ -305,7 +338,7 @@ bool outbox_answered(struct outbox *outbox, int mid, bool accepted)
 		outbox->counts.delivered_tag =
 			message->tag ? message->tag : outbox->counts.delivered_tag;
 	} else if (message) {
-		outbox->counts.dropped[message->class]++;
+		count_drop(outbox, message);
 	}
 	if (message) {
 		forget(outbox, message);

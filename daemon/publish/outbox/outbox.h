@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "daemon/publish/outbox/message.h"
+#include "daemon/publish/outbox/missed.h"
 
 /* libmosquitto holds messages in flight, too: at most OUTBOX_IN_FLIGHT of them, and after the first
  * one at most OUTBOX_FLIGHT_BYTES. */
@@ -43,10 +44,11 @@ struct outbox {
 	struct outbox_list flying;
 	struct outbox_counts counts;
 	struct slots slots;
-	size_t paced;	  /* messages that are still sent evenly */
-	unsigned at_once; /* of them, those that need not wait */
-	uint64_t pace_ns; /* when the next one may be sent; ratelimit.h */
-	uint64_t unkept;  /* messages here that would be lost with the process: the table is full */
+	struct missed *missed, own_missed; /* in the memory that survives, or the latter */
+	size_t paced;			   /* messages that are still sent evenly */
+	unsigned at_once;		   /* of them, those that need not wait */
+	uint64_t pace_ns;		   /* when the next one may be sent; ratelimit.h */
+	uint64_t unkept; /* messages here that would be lost with the process: the table is full */
 };
 
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes);
@@ -58,6 +60,13 @@ enum { OUTBOX_KEPT = 128, OUTBOX_KEPT_SIZE = 2048 };
  * again, first, in order; what it could not keep counts as dropped. Before the thread is started.
  * NULL: nothing is kept. Returns how many messages are back. */
 size_t outbox_restore(struct outbox *outbox, void *memory);
+
+/* The memory where an earlier process left what it gave up, zeroed when new. NULL: none; before the
+ * thread is started. */
+void outbox_restore_missed(struct outbox *outbox, struct missed *memory);
+
+/* Main loop. Moves what was given up since the last call to ret; false when that is nothing. */
+bool outbox_take_missed(struct outbox *outbox, struct missed *ret);
 
 /* Never touches that memory again. */
 void outbox_detach(struct outbox *outbox);

@@ -18,6 +18,7 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/status/recordings.h"
+#include "daemon/publish/outbox/missed.h"
 #include "daemon/util/sysops.h"
 #include "proto/fnv.h"
 #include "proto/text.h"
@@ -68,8 +69,8 @@ static void add_time(struct json *json, const char *key, const char *key_ms, int
 static struct json begin_us(
 	const char *schema, const struct core *core, int64_t time_us, uint64_t t_ns)
 {
-	struct json json = payload_begin(PAYLOAD_SIZE);
 	const bool synced = wallclock_synced(core->wall);
+	struct json json = payload_begin(PAYLOAD_SIZE);
 	json_string(&json, "schema", schema);
 	add_time(&json, "ts", "ts_ms", time_us);
 	if (t_ns != 0) {
@@ -104,8 +105,8 @@ char *payload_info(const struct core *core, size_t *length)
 	json_string_opt(&json, "reset_reason", facts->reset_reason);
 	json_string_opt(&json, "config_hash", facts->config_hash);
 	json_integer(&json, "cpus", facts->cpus);
-	json_integer(&json, "started_ms", wallclock_us(core->wall, facts->started_ns) / 1000);
 	json_integer(&json, "uptime_s", (int64_t)((now_ns - facts->started_ns) / 1000000000));
+	json_integer(&json, "started_ms", wallclock_us(core->wall, facts->started_ns) / 1000);
 	return payload_finish(&json, length);
 }
 
@@ -334,5 +335,28 @@ char *payload_recording(const struct core *core, const struct recording *recordi
 	json_integer(&json, "records_count", (int64_t)recording->records);
 	json_integer(&json, "lost_count", (int64_t)recording->lost);
 	json_string_opt(&json, "cut", recording->cut);
+	return payload_finish(&json, length);
+}
+
+char *payload_missed(const struct core *core, const struct missed *missed, size_t *length)
+{
+	struct json json = begin("edgeprof.missed/1", core, sysops()->now_ns());
+	if (missed->first_ns != 0) {
+		add_time(&json, "first_ts", "first_ts_ms",
+			wallclock_us(core->wall, missed->first_ns));
+		json_integer(&json, "first_mono_us", (int64_t)(missed->first_ns / 1000));
+		add_time(&json, "last_ts", "last_ts_ms", wallclock_us(core->wall, missed->last_ns));
+		json_integer(&json, "last_mono_us", (int64_t)(missed->last_ns / 1000));
+	}
+	json_integer(&json, "alerts_count", (int64_t)missed->alerts);
+	json_integer(&json, "summaries_count", (int64_t)missed->summaries);
+	json_integer(&json, "others_count", (int64_t)missed->others);
+	for (size_t i = 0; i < MISSED_RULES && missed->rule[i].name[0] != '\0'; i++) {
+		char key[32];
+		snprintf(key, sizeof(key), "rule_%zu", i + 1);
+		json_string(&json, key, missed->rule[i].name);
+		snprintf(key, sizeof(key), "rule_%zu_count", i + 1);
+		json_integer(&json, key, (int64_t)missed->rule[i].count);
+	}
 	return payload_finish(&json, length);
 }

@@ -22,6 +22,7 @@ struct alert;
 struct alert_transition;
 struct app;
 struct diagnosis;
+struct missed;
 struct recording;
 struct stage;
 
@@ -71,6 +72,9 @@ char *payload_diagnosis(const struct core *core, const char *app, const struct d
 
 /* A finished recording; its time is that of the trigger. */
 char *payload_recording(const struct core *core, const struct recording *recording, size_t *length);
+
+/* What was given up: first and last time, and how many by rule. */
+char *payload_missed(const struct core *core, const struct missed *missed, size_t *length);
 
 /* The key of a metric: "temperature/max" in celsius -> "temperature_max_celsius"; a name that ends
  * in its unit is left as it is. Never holds '/', '.' or '-'. */

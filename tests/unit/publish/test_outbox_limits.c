@@ -96,6 +96,56 @@ START_TEST(an_event_makes_room_when_its_state_is_there_and_no_state_is_ever_lost
 }
 END_TEST
 
+static void put_event(struct outbox *outbox, const char *subject, uint64_t t_ns)
+{
+	const struct outbox_entry entry = {.class = OUTBOX_ALERT,
+		.qos = 1,
+		.keep = true,
+		.t_ns = t_ns,
+		.topic = "event/alert",
+		.subject = subject};
+	outbox_put(outbox, &entry);
+}
+
+START_TEST(what_is_given_up_is_counted_by_rule_once_and_survives_the_process)
+{
+	struct outbox outbox;
+	struct missed memory = {.alerts = 0}, missed;
+	void *slots = calloc(1, slots_size(OUTBOX_KEPT, OUTBOX_KEPT_SIZE));
+	outbox_init(&outbox, 2, 1 << 20);
+	outbox_restore_missed(&outbox, &memory);
+	outbox_restore(&outbox, slots);
+	ck_assert(!outbox_take_missed(&outbox, &missed));
+	put_event(&outbox, "p/alert/x/alert/hot/cpu", 30);
+	put_event(&outbox, "p/alert/x/alert/hot/cpu", 40);
+	put_event(&outbox, "p/alert/x/alert/hot/cpu", 50);  /* the first goes */
+	put_event(&outbox, "p/alert/x/alert/low/disk", 60); /* the second */
+	ck_assert_uint_eq(memory.first_ns, 30);
+	outbox_finish(&outbox);
+	outbox_init(&outbox, 2, 1 << 20); /* killed: what waits, and its times, are there */
+	memory.rule[1].name[0] = '/';
+	outbox_restore_missed(&outbox, &memory);
+	ck_assert_uint_eq(outbox_restore(&outbox, slots), 2);
+	put_event(&outbox, "p/alert/x/alert/low/disk", 70);
+	ck_assert(outbox_take_missed(&outbox, &missed));
+	ck_assert_uint_eq(missed.first_ns, 30);
+	ck_assert_uint_eq(missed.last_ns, 60);
+	ck_assert_uint_eq(missed.alerts, 3);
+	ck_assert_uint_eq(missed.summaries + missed.others, 0);
+	ck_assert_str_eq(missed.rule[0].name, "hot");
+	ck_assert_uint_eq(missed.rule[0].count, 2);
+	ck_assert_str_eq(missed.rule[1].name, "low");
+	ck_assert_uint_eq(missed.rule[1].count, 1);
+	ck_assert_str_eq(missed.rule[2].name, "");
+	while (outbox_take(&outbox, 0)) {
+	}
+	ck_assert(outbox_answered(&outbox, 0, true)); /* delivered: not missed */
+	ck_assert(!outbox_take_missed(&outbox, &missed));
+	outbox_finish(&outbox);
+	free(slots);
+}
+END_TEST
+
 START_TEST(what_an_earlier_process_left_makes_room_for_newer_states)
 {
 	struct outbox outbox;
