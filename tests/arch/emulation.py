@@ -79,45 +79,6 @@ def map_all():
         skip("the users of a namespace cannot be mapped")
 
 
-def registered(arch):
-    """Whether the machine executes programs of that architecture as needed."""
-    try:
-        entry = (BINFMT / f"qemu-{arch}").read_text()
-    except OSError:
-        return False
-    return entry.startswith("enabled\n") and FLAGS <= set(re.search(r"^flags: (\w*)", entry, re.M)[1])
-
-
-def own_user_namespace():
-    """Only a process outside may map all users, hence the child."""
-    pid, uid, gid = os.getpid(), os.geteuid(), os.getegid()
-    wait, go = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(go)
-        os.read(wait, 1)
-        try:
-            for name, number in (("uid_map", uid), ("gid_map", gid)):
-                if uid != 0:
-                    pathlib.Path(f"/proc/{pid}/setgroups").write_text("deny")
-                lines = pathlib.Path(f"/proc/self/{name}").read_text().splitlines()
-                ranges = [(int(line.split()[0]), int(line.split()[2])) for line in lines]
-                ranges = ranges if uid == 0 else [(number, 1)]
-                text = "".join(f"{first} {first} {count}\n" for first, count in ranges)
-                pathlib.Path(f"/proc/{pid}/{name}").write_text(text)
-        except OSError as error:
-            print(f"cannot map the users of a namespace: {error}", file=sys.stderr, flush=True)
-            os._exit(1)
-        os._exit(0)
-    os.close(wait)
-    result = libc.unshare(CLONE_NEWUSER | CLONE_NEWNS)
-    reason = os.strerror(ctypes.get_errno())
-    os.close(go)
-    status = os.waitpid(child, 0)[1]
-    if result != 0 or status != 0:
-        skip(f"qemu is not registered with binfmt_misc (flags PF), and there is no user namespace: {reason}")
-
-
 def register(arch):
     entry = (CONFIGURED / f"qemu-{arch}.conf").read_text().strip()
     head, flags = entry.rsplit(":", 1)
