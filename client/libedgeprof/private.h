@@ -118,9 +118,17 @@ struct cursor {
 	uint64_t origin; /* address of the slot's record 0, had it all its records in a row */
 };
 
+/* In a library that is loaded into a running program, thread-local memory may not be aligned more
+ * than the C library's own (glibc, TCB_ALIGNMENT): 64 on x86-64, as little as 8 elsewhere. */
+#ifdef __x86_64__
+#define THREAD_LINE _Alignas(64)
+#else
+#define THREAD_LINE _Alignas(8)
+#endif
+
 struct thread {
 	/* one cache line: all that an event touches */
-	_Alignas(64) struct proto_slot *slot; /* NULL: none */
+	THREAD_LINE struct proto_slot *slot; /* NULL: none */
 	struct cursor at;
 	uint64_t frame;	    /* that the next events carry */
 	int64_t second;	    /* the clock's at the last stage, ... */
@@ -128,9 +136,9 @@ struct thread {
 	uint32_t depth;	    /* open stages that the slot holds; THREAD_NO_SLOT */
 	uint32_t busy;	    /* inside the library; a signal handler looks */
 	/* an event without a daemon touches this line alone, others seldom */
-	_Alignas(64) uint64_t idle; /* events without a daemon */
-	uint64_t idle_limit;	    /* at this many, look for one */
-	uint64_t frame_start_ns;    /* 0: no open frame; 1: begun without a daemon */
+	THREAD_LINE uint64_t idle; /* events without a daemon */
+	uint64_t idle_limit;	   /* at this many, look for one */
+	uint64_t frame_start_ns;   /* 0: no open frame; 1: begun without a daemon */
 	uint64_t idle_checked_ns;
 	struct thread *list_next, **list_prev; /* of process.threads; list_prev NULL: not in it */
 	uint32_t idle_step;

@@ -8,7 +8,7 @@
 # which is part of ./test, only what depends most on the processor. Libraries and headers are those of the
 # architecture's Debian packages, unpacked and kept in ${XDG_CACHE_HOME:-/var/tmp}/edgeprof-arch-*. Needs no root.
 # What emulation cannot do is in skips.txt; the long form fails when one of them has become possible. Exits with
-# 77, and the reason, where something is missing.
+# 77, and the reason, where something is missing. Real kernels of these boards: board.py and pi.py.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")") invocation=("$@")
 source=$(dirname "$(dirname "$here")")
@@ -20,8 +20,8 @@ cache=${XDG_CACHE_HOME:-/var/tmp}
 # Bytes and bits, atomics, threads and processes, times, roundings; each takes a few seconds.
 short_tests=(accounts deferred_close index offload parse pool root json_write percentile statsd text varlink
 	archive wallclock timeline frame_table stage_stats edgeprof edgeprof_advice edgeprof_binding edgeprof_clock
-	edgeprof_context edgeprof_keys edgeprof_life edgeprof_quiet edgeprof_session edgeprof_threads edgeprof_values
-	record_order)
+	edgeprof_context edgeprof_keys edgeprof_late edgeprof_life edgeprof_quiet edgeprof_session
+	edgeprof_threads edgeprof_values record_order)
 
 # Whole programs: what neither measures times nor makes trouble for the daemon on purpose.
 long_tests=(examples answers path life stages frames 'bad input' reports 'statsd datagrams and emit' tegrastats
@@ -155,7 +155,8 @@ run_arch() {
 	local dir=$build/$arch targets=() options=() begun=$SECONDS built
 	if [ "$short" = yes ]; then
 		dir+=-short options=(-Doptimization=1)
-		targets=(tests/unit/test_{util,proto,core,libedgeprof,edgeprof_clock,edgeprof_context,edgeprof_keys,edgeprof_quiet})
+		targets=(tests/unit/test_{util,proto,core,libedgeprof}
+			tests/unit/test_edgeprof_{clock,context,keys,late,quiet})
 	fi
 	find_tree
 	build_arch "$dir" "${options[@]}" -- "${targets[@]}"
