@@ -355,7 +355,6 @@ END_TEST
 
 START_LOOP_TEST(it_can_be_closed_in_each_phase, 0, 5)
 {
-	options.kill_ms = 20;
 	open_script("trap '' TERM; echo up; while :; do sleep 1; done");
 	switch (_i) {
 	case 0: /* before the first start */
