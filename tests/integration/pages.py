@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of documentation, as a reader follows them: writes the files that they name, types the commands of their
-blocks into one shell, and looks for what a page shows below a block in what the block prints. Lines must be there
-in the same order, with any numbers; they may be longer, and "[...]" stands for others or for the rest of a line."""
+blocks into one shell, and looks for what a page shows below a block in what the block prints: all its lines, with any
+numbers and in any order (that of threads, for instance). They may be longer, and "[...]" stands for what is cut."""
 import contextlib
 import os
 import pathlib
@@ -65,18 +65,22 @@ def shell(commands, folder, env, timeout=60):
 
 
 def normal(line):
-    """Without numbers, which are different on each machine, and what depends on their width."""
-    line = re.sub(r"(?<=\s)-(?=\s|$)", "#", re.sub(r"[+-]?\d[\d.,:]*", "#", line.removesuffix("[...]")))
+    """Without numbers and bars, which are different on each machine, and what depends on their width."""
+    line = re.sub(r"[+-]?\d[\d.,:]*|[▁-█]+", "#", line.removesuffix("[...]"))
+    line = re.sub(r"(?<=\s)-(?=\s|$)", "#", line)
     return re.sub(r"\s+", " ", line).strip()
 
 
 def missing(shown, printed):
-    """The first line of what is shown that no line of what was printed begins with, in this order, or None."""
-    lines = map(normal, printed.splitlines())
+    """The first line of what is shown that no line of what was printed begins with, or None. A line counts once."""
+    lines = [normal(line) for line in printed.splitlines()]
     for line in shown.splitlines():
         wanted = normal(line)
-        if wanted and not any(printed.startswith(wanted) for printed in lines):
+        found = [other for other in lines if other.startswith(wanted)]
+        if wanted and not found:
             return line
+        if wanted:
+            lines.remove(found[0])
     return None
 
 
