@@ -77,6 +77,8 @@ static const char *text_of(const struct mqtt_fault *fault)
 		}
 		return fault->error == 0 || fault->error == EPIPE ? closed(fault)
 								  : errno_reason(fault->error);
+	case MOSQ_ERR_TLS: /* nor here */
+		return closed(fault);
 	case MOSQ_ERR_EAI:
 		return "the host name can't be resolved";
 	case MOSQ_ERR_KEEPALIVE:

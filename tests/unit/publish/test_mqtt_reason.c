@@ -7,11 +7,11 @@
 
 #include "tests/unit/unit.h"
 
-static const char *reason(int error, bool encrypted, bool connected)
+static const char *reason(int code, int error, bool encrypted, bool connected)
 {
 	static char text[160];
-	const struct mqtt_fault fault = {MOSQ_ERR_ERRNO, error, .encrypted = encrypted,
-		.connected = connected, .tls_reason = ""};
+	const struct mqtt_fault fault = {
+		code, error, .encrypted = encrypted, .connected = connected, .tls_reason = ""};
 	mqtt_reason(&fault, text, sizeof(text));
 	return text;
 }
@@ -19,9 +19,19 @@ static const char *reason(int error, bool encrypted, bool connected)
 /* TLS 1.3: the client is done before the broker has seen its certificate, or that there is none. */
 START_TEST(a_reset_instead_of_a_session_hints_at_the_certificate)
 {
-	ck_assert_ptr_nonnull(strstr(reason(ECONNRESET, true, false), "client certificate?"));
-	ck_assert_ptr_nonnull(strstr(reason(EPIPE, true, false), "client certificate?"));
-	ck_assert_str_eq(reason(ECONNRESET, true, true), "Connection reset by peer");
-	ck_assert_str_eq(reason(ECONNRESET, false, false), "Connection reset by peer");
+	ck_assert_ptr_nonnull(
+		strstr(reason(MOSQ_ERR_ERRNO, ECONNRESET, true, false), "client certificate?"));
+	ck_assert_ptr_nonnull(
+		strstr(reason(MOSQ_ERR_ERRNO, EPIPE, true, false), "client certificate?"));
+	ck_assert_str_eq(
+		reason(MOSQ_ERR_ERRNO, ECONNRESET, true, true), "Connection reset by peer");
+	ck_assert_str_eq(
+		reason(MOSQ_ERR_ERRNO, ECONNRESET, false, false), "Connection reset by peer");
+}
+END_TEST
+
+START_TEST(an_error_of_tls_without_a_text_is_the_end)
+{
+	ck_assert_ptr_nonnull(strstr(reason(MOSQ_ERR_TLS, 0, true, false), "without TLS"));
 }
 END_TEST
