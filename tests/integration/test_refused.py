@@ -5,6 +5,7 @@ what it was.
 
 EDGEPROF_REFUSALS is which of the start's allocations fail ("1-40,50,100"; the long form is 1-2000)."""
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -62,8 +63,10 @@ class Crowded(Daemon):
     def start(self, wait=True):
         os.chmod(self.dir, 0o755)
         os.chown(self.run_dir, self.USER, self.USER)
+        copy = shutil.copy(DAEMON, self.dir)  # the build may be in a folder that is closed to others
+        program = [copy if word == str(DAEMON) else word for word in self.program]
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([*self.program, str(self.config_path)], env=self.env, stderr=log, stdout=log,
+            self.process = subprocess.Popen([*program, str(self.config_path)], env=self.env, stderr=log, stdout=log,
                                             user=self.USER, group=self.USER, extra_groups=[])
         until("the daemon answers", self.answers)
         return self
