@@ -55,8 +55,8 @@ static int ours(int port)
 	if (mqtt_thread_create(&thread) < 0) {
 		return -1;
 	}
-	const struct mqtt_options mqtt = {.host = "127.0.0.1",
-		.port = port,
+	const struct mqtt_options mqtt = {.brokers = 1,
+		.broker = {{.host = "127.0.0.1", .port = port}},
 		.backoff_min_ns = 1000000,
 		.backoff_max_ns = 1000000,
 		.max_messages = QUEUE,
