@@ -19,7 +19,7 @@
 #include "daemon/collect/process/scan.h"
 #include "daemon/collect/sched/fetch.h"
 
-enum { BATCH = 8 /* processes that one turn of the loop reads: 0.3 ms */ };
+enum { BATCH = 8 /* processes that one iteration of the loop reads: 0.3 ms */ };
 
 struct process_state {
 	long ticks_per_second;

@@ -68,9 +68,9 @@ struct collector_ops {
 	int (*open)(const struct collector_context *ctx, void *state);
 	/* Reads and sets metrics; the framework commits them as of ctx->now_ns. 0; or -errno with a
 	 * reason when nothing could be read. One unreadable value is metric_set_null, not an error.
-	 * -EINPROGRESS: it took long enough for a turn of the loop, and goes on in the next one; the
-	 * same ctx->now_ns is given again.
-	 * Allocates nothing in steady state; makes one read a file. */
+	 * -EINPROGRESS: it took long enough for an iteration of the loop, and goes on in the next
+	 * one; the same ctx->now_ns is given again. Allocates nothing in steady state; makes one
+	 * read a file. */
 	int (*sample)(const struct collector_context *ctx, void *state);
 	/* Once after a probe or an open, even a failed one. NULL: the state holds nothing. */
 	void (*close)(void *state);

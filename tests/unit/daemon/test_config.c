@@ -13,7 +13,7 @@ START_TEST(empty_file_is_the_defaults)
 	ck_assert_uint_eq(config.stage_window, 1024);
 	ck_assert_uint_eq(config.frame_window, 300);
 	ck_assert(!config.mqtt.enabled);
-	ck_assert_int_eq(config.mqtt.port, 1883);
+	ck_assert_uint_eq(config.mqtt.brokers, 0);
 	ck_assert_uint_eq(config.alerts, 19);
 }
 END_TEST
@@ -98,7 +98,8 @@ START_TEST(values_arrive)
 	ck_assert_int_eq(rule->severity, ALERT_CRITICAL);
 	ck_assert_str_eq(rule->message, "{instance} is slow");
 	ck_assert(config.mqtt.enabled);
-	ck_assert_int_eq(config.mqtt.port, 8883);
+	ck_assert_uint_eq(config.mqtt.brokers, 1);
+	ck_assert_int_eq(config.mqtt.broker[0].port, 8883);
 }
 END_TEST
 
