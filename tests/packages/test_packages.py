@@ -39,11 +39,16 @@ def make_earlier(deb, to, scratch):
     run("dpkg-deb", "-b", "-Znone", tree, to)
 
 
+def dependencies(debs):
+    """What the packages need besides each other."""
+    parts = [part for deb in debs for part in field(deb, "Depends").split(",") if part.strip()]
+    return sorted({re.match(r"\s*([^\s:(]+)", part)[1] for part in parts} - set(NAMES))
+
+
 def install_tree(suite, debs):
     """A tree with compilers, and in apt's cache what the packages depend on."""
-    wanted = {re.match(r"\s*([^\s:(]+)", part)[1] for deb in debs for part in field(deb, "Depends").split(",") if part.strip()}
-    wanted = sorted(wanted - set(NAMES))
-    hook = f'--customize-hook=chroot "$1" apt-get install -q -y --download-only --no-install-recommends {" ".join(wanted)}'
+    wanted = " ".join(dependencies(debs))
+    hook = f'--customize-hook=chroot "$1" apt-get install -q -y --download-only --no-install-recommends {wanted}'
     return machine.cached_tree("install", suite, machine.BASE + COMPILERS, "--skip=cleanup/apt", hook)
 
 

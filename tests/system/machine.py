@@ -22,15 +22,15 @@ RESULT = pathlib.PurePath("edgeprof-tests/result")
 CHECK_UNIT = """\
 [Unit]
 Description=Checks of edgeprofd
-SuccessAction=poweroff-force
-FailureAction=poweroff-force
+SuccessAction={action}
+FailureAction={action}
 
 [Service]
 Type=oneshot
 {scripts}
 StandardOutput=append:/{result}
 StandardError=inherit
-TimeoutStartSec=400
+TimeoutStartSec={patience}
 """
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
@@ -177,21 +177,27 @@ def boot(root, name, options=()):
             remove_groups(groups_of_nspawn() - before)
 
 
-def check(root, source, scripts, files=(), options=(), wanted=()):
-    """Boots the tree, nspawn with these options, with scripts of the source, which may need these files of it, as its
-    only task. The exit status for the test."""
+def add_check(root, source, scripts, files=(), wanted=(), action="poweroff-force", patience=400):
+    """Makes scripts of the source, which may need these files of it, the only task of a boot of the tree, which ends
+    by the action."""
     inside = root / RESULT.parent
     for file in (*scripts, *files, "tests/system/service.py", "tests/integration/harness.py"):
         (inside / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / file, inside / file)
     starts = [f"ExecStart=-/usr/bin/python3 /edgeprof-tests/{script} {' '.join(wanted)}" for script in scripts]
     units = root / "etc" / "systemd" / "system"
-    (units / "edgeprof-check.service").write_text(CHECK_UNIT.format(scripts="\n".join(starts), result=RESULT))
+    (units / "edgeprof-check.service").write_text(
+        CHECK_UNIT.format(scripts="\n".join(starts), result=RESULT, action=action, patience=patience))
     (units / "default.target").unlink(missing_ok=True)
     (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
     wants = units / "multi-user.target.wants"
     wants.mkdir(exist_ok=True)
     (wants / "edgeprof-check.service").symlink_to("../edgeprof-check.service")
+
+
+def check(root, source, scripts, files=(), options=(), wanted=()):
+    """Boots the tree, nspawn with these options, for the scripts of add_check. The exit status for the test."""
+    add_check(root, source, scripts, files, wanted)
     console = boot(root, f"edgeprof-test-{os.getpid()}", options)
     result = root / RESULT
     said = result.read_text(errors="replace") if result.exists() else ""
