@@ -74,9 +74,9 @@ def arguments(text, *options):
 
 
 def inside(root, *command):
-    """Runs it in the tree, with a /proc that nobody else sees, and so nobody can remove with the tree."""
-    return run("unshare", "-m", "sh", "-ec", 'mount --rbind /proc "$0/proc"; exec chroot "$0" "$@"', root, *command,
-               env=ENVIRONMENT)
+    """Runs it in the tree, with a /proc and a /dev that nobody else sees, and so nobody can remove with the tree."""
+    mounts = 'for name in proc dev; do mount --rbind /$name "$0/$name"; done; exec chroot "$0" "$@"'
+    return run("unshare", "-m", "sh", "-ec", mounts, root, *command, env=ENVIRONMENT)
 
 
 @contextlib.contextmanager
