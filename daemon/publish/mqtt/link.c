@@ -66,7 +66,9 @@ void mqtt_link_unlock(struct mqtt_link *link)
 static void set_away(struct mqtt_link *link, const char *reason, bool pushed)
 {
 	struct mqtt_link_status *status = mqtt_link_lock(link);
-	status->broker = round_broker(&link->round);
+	status->broker = status->failed = round_broker(&link->round);
+	status->failures++;
+	snprintf(status->failed_reason, sizeof(status->failed_reason), "%s", reason);
 	if (status->state == LINK_CONNECTED) {
 		status->losses++;
 		status->lost = status->broker;

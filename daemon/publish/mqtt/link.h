@@ -30,9 +30,12 @@ enum link_state { LINK_CONNECTING, LINK_CONNECTED, LINK_AWAY };
 
 struct mqtt_link_status {
 	enum link_state state;
-	unsigned broker;	   /* the one that the state is about */
-	unsigned lost;		   /* the one of the last loss */
-	char reason[160];	   /* of the last failure; "" when connected */
+	unsigned broker;  /* the one that the state is about */
+	unsigned lost;	  /* the one of the last loss */
+	char reason[160]; /* of the last failure; "" when connected */
+	unsigned failed;  /* the broker of the last failure, its reason */
+	char failed_reason[160];
+	uint64_t failures;
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
 	uint64_t births;	   /* of Home Assistant */
 	bool taken;    /* another client uses our id; until a connection held for minutes */

@@ -92,6 +92,10 @@ static void update_status(struct mqtt *mqtt)
 		report(mqtt, status.lost, TIMELINE_WARNING, "connection lost", status.reason);
 	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
 		report(mqtt, status.broker, TIMELINE_WARNING, "is not reachable", status.reason);
+	} else if (status.state == LINK_CONNECTED && status.failures != before.failures &&
+		   status.failed != status.broker) { /* the next one answered at once */
+		report(mqtt, status.failed, TIMELINE_WARNING, "is not reachable",
+			status.failed_reason);
 	}
 	if (status.refused && !before.refused) {
 		report(mqtt, status.broker, TIMELINE_WARNING, "is connected", status.reason);
