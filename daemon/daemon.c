@@ -234,7 +234,7 @@ int daemon_open_layers(struct daemon *daemon)
 	}
 	char state[192];
 	find_state(daemon, state, sizeof(state));
-	bootmark_begin(state, &daemon->root, &daemon->facts);
+	bootmark_begin(daemon->loop, state, &daemon->root, &daemon->facts);
 	recorder_set_api(daemon->recorder, daemon->api);
 	session_recorder_set_api(daemon->sessions, daemon->api);
 	/* before the first sample: it may raise alerts that MQTT is to hear of */
@@ -331,7 +331,7 @@ void daemon_stop(struct daemon *daemon)
 			TIMELINE_INFO, "edgeprofd", TIMELINE_STOPPED);
 		char state[192];
 		find_state(daemon, state, sizeof(state));
-		bootmark_end(state, &daemon->facts);
+		bootmark_end(daemon->loop, state, &daemon->facts);
 	}
 	if (daemon->recovery_open) {
 		daemon->recovery_open = false;

@@ -14,9 +14,11 @@
 
 #include "daemon/host/notify.h"
 #include "daemon/util/file.h"
+#include "daemon/util/offload/offload.h"
+#include "daemon/util/sysops.h"
 #include "proto/text.h"
 
-enum { LINE_SIZE = 256 };
+enum { LINE_SIZE = 256, PATIENCE_MS = 700 };
 
 static const char mark[] = "boot";
 
@@ -88,26 +90,76 @@ static void read_reset_reason(const struct root *root, struct machine_facts *fac
 	}
 }
 
-void bootmark_begin(const char *dir, const struct root *root, struct machine_facts *facts)
+/* What runs on a thread, for a disk that hangs: its own copy of everything. */
+struct job {
+	char dir[192];
+	struct machine_facts facts;
+	struct machine_facts *ret; /* gets the reason; NULL: the end */
+};
+
+static int work(void *data)
 {
-	int folder = dir[0] != '\0' ? folder_open(dir, 0) : -1;
-	read_reset_reason(root, facts);
+	struct job *job = data;
+	int folder = folder_open(job->dir, 0);
 	if (folder < 0 || faccessat(folder, ".", W_OK, 0) < 0) {
-		set_reason(facts, "unknown", "there is no state directory that can be written to");
+		set_reason(&job->facts, "unknown",
+			"there is no state directory that can be written to");
+	} else if (job->ret) {
+		read_mark(folder, &job->facts);
+		write_mark(folder, &job->facts, "running");
 	} else {
-		read_mark(folder, facts);
-		write_mark(folder, facts, "running");
+		write_mark(folder, &job->facts, notify_system_stops() ? "shutdown" : "stopped");
 	}
 	if (folder >= 0) {
 		close(folder);
+	}
+	return 0;
+}
+
+static void done(void *ctx, int result, void *data)
+{
+	(void)ctx;
+	(void)result;
+	struct job *job = data;
+	if (job->ret) {
+		set_reason(job->ret, job->facts.boot_reason, job->facts.boot_reason_detail);
+	}
+	free(job);
+}
+
+static void run(uv_loop_t *loop, const char *dir, const struct machine_facts *facts,
+	struct machine_facts *ret)
+{
+	static const struct offload_ops ops = {.work = work, .done = done, .release = free};
+	struct offload *offload;
+	struct job *job = mem_zalloc(sizeof(*job));
+	if (!job) {
+		return;
+	}
+	*job = (struct job){.facts = *facts, .ret = ret};
+	snprintf(job->dir, sizeof(job->dir), "%s", dir);
+	if (offload_start(loop, &ops, job, NULL, &offload) < 0) {
+		free(job);
+	} else if (!offload_wait(offload, PATIENCE_MS)) {
+		offload_detach(offload);
 	}
 }
 
-void bootmark_end(const char *dir, const struct machine_facts *facts)
+void bootmark_begin(
+	uv_loop_t *loop, const char *dir, const struct root *root, struct machine_facts *facts)
 {
-	int folder = dir[0] != '\0' ? folder_open(dir, 0) : -1;
-	if (folder >= 0) {
-		write_mark(folder, facts, notify_system_stops() ? "shutdown" : "stopped");
-		close(folder);
+	read_reset_reason(root, facts);
+	set_reason(facts, "unknown",
+		dir[0] != '\0' ? "the state directory has not answered"
+			       : "there is no state directory");
+	if (dir[0] != '\0') {
+		run(loop, dir, facts, facts);
+	}
+}
+
+void bootmark_end(uv_loop_t *loop, const char *dir, const struct machine_facts *facts)
+{
+	if (dir[0] != '\0') {
+		run(loop, dir, facts, NULL);
 	}
 }

@@ -176,7 +176,9 @@ def test_a_run_goes_on_over_kill_9_of_the_daemon():
         for field in ("run", "count", "mean_ms", "p99_ms", "std_ms", "max_ms", "total_count"):
             assert row[field] == before[0][field], (field, row, before[0])
         assert stage(daemon)[0]["count"] == recent["count"]
-        assert total["since_us"] == before[1]["since_us"] and "missing" not in total and "covers_since_us" not in total, total
+        # a time of the wall clock, which another process reads at another moment
+        assert abs(total["since_us"] - before[1]["since_us"]) < 10_000, (total, before)
+        assert "missing" not in total and "covers_since_us" not in total, total
         wait_for_samples(daemon, 3)
         daemon.kill()
         round_of(script, 3000, 1000)  # nobody reads them meanwhile

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/publish/outbox/message.h"
+#include "proto/text.h"
 
 /* The subject of an alert's event is the topic of its state, PREFIX/ID/alert/RULE/INSTANCE. */
 static void add_rule(struct missed *missed, const char *subject)
@@ -31,7 +32,8 @@ static void add_rule(struct missed *missed, const char *subject)
 
 void missed_add(struct missed *missed, const struct outbox_message *message)
 {
-	if (message->retain) {
+	/* what a broker refuses of this would be reported for ever */
+	if (message->retain || text_ends_with(message->topic, "/missed")) {
 		return;
 	}
 	if (message->class == OUTBOX_SUMMARY) {

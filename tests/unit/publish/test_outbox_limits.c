@@ -146,6 +146,23 @@ START_TEST(what_is_given_up_is_counted_by_rule_once_and_survives_the_process)
 }
 END_TEST
 
+START_TEST(a_refused_report_of_what_was_missed_is_not_missed)
+{
+	struct outbox outbox;
+	struct missed missed;
+	const struct outbox_entry entry = {
+		.class = OUTBOX_ALERT, .qos = 1, .t_ns = 30, .topic = "edgeprof/x/missed"};
+	outbox_init(&outbox, 2, 1 << 20);
+	ck_assert_int_eq(outbox_put(&outbox, &entry), 0);
+	struct outbox_message *message = outbox_take(&outbox, 0);
+	ck_assert_ptr_nonnull(message);
+	message->mid = 7;
+	ck_assert(outbox_answered(&outbox, 7, false));
+	ck_assert(!outbox_take_missed(&outbox, &missed));
+	outbox_finish(&outbox);
+}
+END_TEST
+
 START_TEST(what_an_earlier_process_left_makes_room_for_newer_states)
 {
 	struct outbox outbox;
