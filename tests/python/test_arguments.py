@@ -133,6 +133,7 @@ class Layout(unittest.TestCase):
     def order(self, ordered):
         self.patch(L, "CHECKED", not ordered)
         self.patch(_scope, "CHECKED", not ordered)
+        self.patch(_thread, "CHECKED", not ordered)
         self.patch(_thread, "pack_record", _thread._plain_pack if ordered else _thread._fenced_pack)
         self.patch(_scope, "pack_record", _thread.pack_record)
 

@@ -24,7 +24,7 @@ def _fenced_pack(*record: Any) -> None:
     fence()
 
 
-CHECKED = L.CHECKED
+CHECKED, _HEAD, _RECORD_SIZE = L.CHECKED, L.HEAD, L.RECORD_SIZE
 pack_record = _fenced_pack if CHECKED else _plain_pack
 pack_open = L.OPEN.pack_into
 
@@ -155,8 +155,8 @@ class Thread:
             word = index | kind << 16 | flags << 24 | cpu_us << 32
             if CHECKED:
                 word |= check(word, start, value, frame, head)
-            pack_record(self.buffer, self.origin + head * 32, word, start, value, frame)
-            self.head = self.slot64[0] = head + 1
+            pack_record(self.buffer, self.origin + head * _RECORD_SIZE, word, start, value, frame)
+            self.head = self.slot64[_HEAD] = head + 1
         except BaseException:
             self.recover(head)
             raise
