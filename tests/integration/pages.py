@@ -41,7 +41,7 @@ def reader(python=sys.executable, preload=""):
                "bin/gst-launch-1.0": f'env LD_PRELOAD={preload} GST_REGISTRY=registry /usr/bin/gst-launch-1.0 "$@"'}
     with tempfile.TemporaryDirectory(prefix="edgeprof-page.") as name:
         folder = pathlib.Path(name)
-        for name, to in (("build-run", BUILD), ("client", SOURCE / "client"), ("bin/python3", python)):
+        for name, to in (("build-release", BUILD), ("client", SOURCE / "client"), ("bin/python3", python)):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).symlink_to(to)
         for name, command in scripts.items():
