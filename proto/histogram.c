@@ -183,7 +183,7 @@ static uint32_t distance(uint32_t a, uint32_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* False: there is no memory for entries. */
+/* False when memory is short. */
 static bool add_carry(struct proto_histogram *h, uint32_t bucket, uint32_t units)
 {
 	struct proto_histogram_carries *carries = h->carries;

@@ -102,8 +102,7 @@ static int work(void *data)
 	struct job *job = data;
 	int folder = folder_open(job->dir, 0);
 	if (folder < 0 || faccessat(folder, ".", W_OK, 0) < 0) {
-		set_reason(&job->facts, "unknown",
-			"there is no state directory that can be written to");
+		set_reason(&job->facts, "unknown", "the state directory is missing or read-only");
 	} else if (job->ret) {
 		read_mark(folder, &job->facts);
 		write_mark(folder, &job->facts, "running");
@@ -151,7 +150,7 @@ void bootmark_begin(
 	read_reset_reason(root, facts);
 	set_reason(facts, "unknown",
 		dir[0] != '\0' ? "the state directory has not answered"
-			       : "there is no state directory");
+			       : "no state directory, or it does not respond");
 	if (dir[0] != '\0') {
 		run(loop, dir, facts, facts);
 	}

@@ -10,7 +10,7 @@
 #include "proto/fnv.h"
 
 /* Before topic, subject (both with NUL) and payload of a kept message. Without KEPT_TIME an older
- * version wrote it, and there is no time behind it. */
+ * version wrote it, without a time. */
 struct kept_head {
 	uint8_t qos, flags;
 };
