@@ -153,7 +153,7 @@ static void explain_collision(const struct mqtt_link *link, struct session_end *
 static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *end, bool pushed)
 {
 	bool held = end->up_ns >= STABLE_S * NS_PER_S;
-	bool lost = end->how == SESSION_LOST || end->how == SESSION_RESET;
+	bool lost = end->up_ns > 0;
 	bool over = round_ended(&link->round, link->options.brokers, end->up_ns > 0);
 	if (held || lost) {
 		link->short_lived = held ? 0 : link->short_lived + 1;

@@ -14,7 +14,8 @@ static const struct ratelimit pace = {
 
 void outbox_init(struct outbox *outbox, size_t max_messages, size_t max_bytes)
 {
-	*outbox = (struct outbox){.max_messages = max_messages, .max_bytes = max_bytes};
+	*outbox = (struct outbox){
+		.max_messages = max_messages, .max_bytes = max_bytes, .window = OUTBOX_IN_FLIGHT};
 	pthread_mutex_init(&outbox->lock, NULL);
 	for (size_t i = 0; i < OUTBOX_CLASSES; i++) {
 		outbox_list_init(&outbox->waiting[i]);
@@ -273,7 +274,7 @@ static bool may_fly(const struct outbox *outbox, const struct outbox_message *me
 {
 	const struct outbox_list *flying = &outbox->flying;
 	return message && (flying->messages == 0 ||
-				  (flying->messages < OUTBOX_IN_FLIGHT &&
+				  (flying->messages < outbox->window &&
 					  flying->bytes + message->size <= OUTBOX_FLIGHT_BYTES));
 }
 
@@ -324,6 +325,7 @@ static struct outbox_message *land(struct outbox *outbox, int mid)
 		outbox_list_remove(&outbox->flying, message);
 		outbox->counts.in_flight--;
 		outbox->counts.answered += message->qos > 0;
+		outbox->window *= outbox->window < OUTBOX_IN_FLIGHT ? 2 : 1;
 	}
 	return message;
 }
@@ -361,6 +363,7 @@ void outbox_return(struct outbox *outbox)
 		outbox_list_remove(&outbox->flying, message);
 		message->mid = 0;
 		outbox_list_prepend(&outbox->waiting[message->class], message);
+		outbox->window = 1;
 	}
 	outbox->counts.in_flight = 0;
 	pthread_mutex_unlock(&outbox->lock);

@@ -9,7 +9,9 @@
  * process is stored in a table of slots (util/slots.h), too, until it is delivered. Every function
  * holds the lock for a few pointer moves and a copy, never across a call that waits. What waits
  * when the broker comes back is sent evenly, so that a fleet that reconnects together does not fill
- * the broker's queues: a few messages at once, then some each second; a pause earns no credit.
+ * the broker's queues: a few messages at once, then some each second; a pause earns no credit. A
+ * connection that ended with messages in flight may have ended because of one of them, and its
+ * answers are lost: the next one starts with one message at a time, and doubles with each answer.
  */
 #pragma once
 
@@ -48,6 +50,7 @@ struct outbox {
 	size_t paced;			   /* messages that are still sent evenly */
 	unsigned at_once;		   /* of them, those that need not wait */
 	uint64_t pace_ns;		   /* when the next one may be sent; ratelimit.h */
+	unsigned window;		   /* messages that may be in flight now */
 	uint64_t unkept; /* messages here that would be lost with the process: the table is full */
 };
 

@@ -137,14 +137,40 @@ START_TEST(a_lost_connection_puts_messages_back_in_order)
 	put(&outbox, OUTBOX_SUMMARY, "s2", 4);
 	outbox_return(&outbox);
 	ck_assert_uint_eq(outbox_count(&outbox).in_flight, 0);
-	take_is(&outbox, "a1", 5);
-	take_is(&outbox, "a3", 6);
-	take_is(&outbox, "a4", 7);
-	take_is(&outbox, "s1", 8);
-	take_is(&outbox, "s2", 9);
+	static const char *const order[] = {"a1", "a3", "a4", "s1", "s2"};
+	for (int i = 0; i < COUNT(order); i++) {
+		take_is(&outbox, order[i], 5);
+		ck_assert(outbox_answered(&outbox, 5, true));
+	}
 	outbox_return(&outbox);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 0);
+	outbox_finish(&outbox);
+}
+END_TEST
+
+/* A broker that ends the connection after a message that it refuses: its answer is lost with what
+ * was on its way behind it. */
+START_TEST(after_a_loss_one_message_is_in_flight_and_each_answer_doubles_it)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	for (int i = 0; i < 2 * OUTBOX_IN_FLIGHT; i++) {
+		put(&outbox, OUTBOX_ALERT, "a", 4);
+	}
+	for (int mid = 0; mid < OUTBOX_IN_FLIGHT; mid++) {
+		take_is(&outbox, "a", mid);
+	}
+	ck_assert_ptr_null(outbox_take(&outbox, 0));
 	outbox_return(&outbox);
-	ck_assert_uint_eq(outbox_count(&outbox).messages, 5);
+	int mid = 0, answered = 0;
+	for (unsigned window = 1; window <= OUTBOX_IN_FLIGHT; window *= 2) {
+		while (outbox_count(&outbox).in_flight < window) {
+			take_is(&outbox, "a", mid++);
+		}
+		ck_assert_ptr_null(outbox_take(&outbox, 0));
+		ck_assert(!outbox_count(&outbox).ready);
+		ck_assert(outbox_answered(&outbox, answered++, window % 4 == 0));
+	}
 	outbox_finish(&outbox);
 }
 END_TEST
