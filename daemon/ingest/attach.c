@@ -226,36 +226,14 @@ static void reconnect(struct attachment *attachment, struct connection *connecti
 	}
 }
 
-/* Where nothing runs in time, neither do hellos come in time: the library is sent away, and is back
- * within a second. A clock that is off is off by the same the next time. */
-static bool is_late_once(struct ingest *ingest, pid_t pid, uint64_t offset_ns)
-{
-	const uint64_t tolerance_ns = 1000000000;
-	bool once = true;
-	unsigned i = 0;
-	while (i < LATE_HELLOS && ingest->late[i].pid != pid) {
-		i++;
-	}
-	if (i < LATE_HELLOS) {
-		uint64_t before_ns = ingest->late[i].offset_ns;
-		once = offset_ns - before_ns + tolerance_ns > 2 * tolerance_ns;
-	} else {
-		i = ingest->late_hellos++ % LATE_HELLOS;
-	}
-	ingest->late[i].pid = pid;
-	ingest->late[i].offset_ns = offset_ns;
-	return once;
-}
-
 int attachment_create(struct connection *connection, const struct proto_hello *hello, int memfd,
 	const char **reason)
 {
 	uint64_t now_ns = sysops()->now_ns();
 	struct stat st;
-	int r = hello_check(hello, ingest_received_ns(connection->ingest, now_ns), now_ns, reason);
-	if (r == -ESTALE &&
-		is_late_once(connection->ingest, connection->peer.pid, now_ns - hello->mono_ns)) {
-		*reason = NULL;
+	int r = hello_check(hello, now_ns, reason);
+	if (r == -ESTALE && peer_has_our_clock(connection->peer.pid)) {
+		r = 0; /* nothing runs in time here, nor do hellos come in time */
 	}
 	if (r == 0) {
 		r = hello_check_memfd(memfd, hello->mapping_size, &st, reason);

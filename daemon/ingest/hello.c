@@ -124,13 +124,11 @@ int hello_receive_wake(int fd)
 	return 0;
 }
 
-int hello_check(
-	const struct proto_hello *hello, uint64_t from_ns, uint64_t now_ns, const char **reason)
+int hello_check(const struct proto_hello *hello, uint64_t now_ns, const char **reason)
 {
 	struct proto_geometry geometry;
-	uint64_t offset_ns = hello->mono_ns > now_ns	? hello->mono_ns - now_ns
-			     : hello->mono_ns < from_ns ? from_ns - hello->mono_ns
-							: 0;
+	const bool past = hello->mono_ns < now_ns;
+	const uint64_t offset_ns = past ? now_ns - hello->mono_ns : hello->mono_ns - now_ns;
 	if (hello->major != PROTO_MAP_MAJOR) {
 		*reason = "unsupported version of the event protocol";
 	} else if (proto_geometry(hello->mapping_size, &geometry) < 0) {
@@ -139,7 +137,7 @@ int hello_check(
 		*reason = "different page size";
 	} else if (offset_ns > CLOCK_TOLERANCE_NS) {
 		*reason = "its monotonic clock is more than 1 s off (another time namespace)";
-		return hello->mono_ns < from_ns ? -ESTALE : -EBADMSG;
+		return past ? -ESTALE : -EBADMSG;
 	} else {
 		return 0;
 	}

@@ -21,11 +21,9 @@ int hello_receive(int fd, struct deferred_close *deferred, struct account *accou
  * stays in the socket. */
 int hello_receive_wake(int fd);
 
-/* Compares the fields with this machine. The kernel received it between from_ns, which is earlier
- * when the daemon was stalled, and now_ns. 0, or -EBADMSG with *reason; -ESTALE with *reason: it
- * was sent over a second before that, or by another clock. */
-int hello_check(
-	const struct proto_hello *hello, uint64_t from_ns, uint64_t now_ns, const char **reason);
+/* Compares the fields with this machine. 0, or -EBADMSG with *reason; -ESTALE with *reason: it was
+ * made over a second ago, or by another clock. */
+int hello_check(const struct proto_hello *hello, uint64_t now_ns, const char **reason);
 
 /* Checks that it is sealed, of that size, and has all blocks: reading it can't fault. 0 and *st, or
  * -EBADMSG with *reason. */

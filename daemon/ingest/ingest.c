@@ -20,9 +20,7 @@
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t END_WAIT_NS = 1000 * 1000000;
-static const uint64_t LATE_NS = 500 * 1000000;	    /* behind its time: the loop was stalled */
-static const uint64_t CATCH_UP_NS = 1000 * 1000000; /* to read what came meanwhile */
-static const uint64_t WORK_NS = 50;		    /* charged for a unit of work */
+static const uint64_t WORK_NS = 50; /* charged for a unit of work */
 
 enum {
 	BACKLOG = 64,
@@ -211,48 +209,14 @@ int ingest_listen(struct ingest *ingest)
 	return uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 }
 
-/* The loop did not run from from_ns on; what came meanwhile is read within CATCH_UP_NS. */
-static void note_stall(struct ingest *ingest, uint64_t from_ns, uint64_t now_ns)
-{
-	ingest->stalled_ns = from_ns;
-	ingest->caught_up_ns = now_ns + CATCH_UP_NS;
-}
-
-static void on_wait(uv_prepare_t *handle)
-{
-	struct ingest *ingest = handle->data;
-	uint64_t now_ns = sysops()->now_ns();
-	int timeout_ms = uv_backend_timeout(ingest->loop);
-	if (now_ns - ingest->waited_ns > LATE_NS) {
-		note_stall(ingest, ingest->waited_ns, now_ns);
-	}
-	ingest->due_ns =
-		timeout_ms < 0 ? UINT64_MAX : now_ns + (uint64_t)timeout_ms * 1000000 + LATE_NS;
-}
-
-static void detect_stall(struct ingest *ingest, uint64_t now_ns)
-{
-	if (now_ns > ingest->due_ns) { /* stopped, or without a processor, since it began to wait */
-		note_stall(ingest, ingest->waited_ns, now_ns);
-	}
-}
-
 static void on_waited(uv_check_t *handle)
 {
 	struct ingest *ingest = handle->data;
 	uint64_t now_ns = sysops()->now_ns();
-	detect_stall(ingest, now_ns);
 	ingest->waited_ns = now_ns;
-	ingest->due_ns = UINT64_MAX;
 	if (now_ns >= ingest->sample_ns && !ingest->closing) {
 		ingest_sample_now(ingest);
 	}
-}
-
-uint64_t ingest_received_ns(struct ingest *ingest, uint64_t now_ns)
-{
-	detect_stall(ingest, now_ns);
-	return now_ns < ingest->caught_up_ns ? ingest->stalled_ns : now_ns;
 }
 
 int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options *options,
@@ -283,14 +247,11 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	}
 	uv_timer_init(loop, &ingest->drain);
 	uv_timer_init(loop, &ingest->sample);
-	uv_prepare_init(loop, &ingest->before_wait);
 	uv_check_init(loop, &ingest->after_wait);
-	ingest->handles = 5;
+	ingest->handles = 4;
 	ingest->listen.data = ingest->drain.data = ingest->sample.data = ingest;
-	ingest->before_wait.data = ingest->after_wait.data = ingest;
+	ingest->after_wait.data = ingest;
 	ingest->waited_ns = sysops()->now_ns();
-	ingest->due_ns = UINT64_MAX;
-	uv_prepare_start(&ingest->before_wait, on_wait);
 	uv_check_start(&ingest->after_wait, on_waited);
 	ingest_await_sample(ingest, ingest->waited_ns);
 	r = ingest_listen(ingest);
@@ -329,6 +290,5 @@ void ingest_close(struct ingest *ingest)
 	uv_close((uv_handle_t *)&ingest->listen, on_closed);
 	uv_close((uv_handle_t *)&ingest->drain, on_closed);
 	uv_close((uv_handle_t *)&ingest->sample, on_closed);
-	uv_close((uv_handle_t *)&ingest->before_wait, on_closed);
 	uv_close((uv_handle_t *)&ingest->after_wait, on_closed);
 }

@@ -57,8 +57,6 @@ struct attachment {
 	unsigned passes, calls; /* drains since ending: those that read all, all */
 };
 
-enum { LATE_HELLOS = 16 };
-
 /* Of a sample, in their order. */
 enum sample_part { SAMPLE_DRAIN, SAMPLE_AHEAD, SAMPLE_COMMIT, SAMPLE_JUDGE, SAMPLE_PARTS };
 
@@ -68,12 +66,9 @@ struct ingest {
 	struct ingest_options options;
 	uv_poll_t listen;
 	uv_timer_t drain, sample;
-	/* around the loop's wait: when the last one ended, when this one is due to end */
-	uv_prepare_t before_wait;
 	uv_check_t after_wait;
-	uint64_t waited_ns, due_ns;
-	uint64_t stalled_ns, caught_up_ns; /* of the last stall: when it began; 0 = none */
-	bool listen_paused;		   /* no descriptors left: until the next sample */
+	uint64_t waited_ns; /* when the loop's last wait ended */
+	bool listen_paused; /* no descriptors left: until the next sample */
 	LIST_HEAD(connections, connection) connections;
 	size_t connection_count;
 	LIST_HEAD(attachments, attachment) attachments;
@@ -81,11 +76,6 @@ struct ingest {
 	uint64_t drains;	    /* of all attachments */
 	struct iteration iteration; /* work done in this one */
 	struct iteration hellos;    /* read in this one */
-	struct {
-		pid_t pid;
-		uint64_t offset_ns;
-	} late[LATE_HELLOS];  /* the latest hellos that came over a second after they were made */
-	unsigned late_hellos; /* so far */
 	uint64_t mapped_bytes;
 	unsigned saves; /* iterations left to save in until the next sample */
 	uint64_t
@@ -102,10 +92,6 @@ void ingest_handle_closed(struct ingest *ingest);
 /* Counts a refusal, and logs it the first time. app NULL = unknown. */
 void ingest_refuse(
 	struct ingest *ingest, const struct peer *peer, const char *app, const char *reason);
-
-/* The earliest time at which the kernel may have received what is read now: now_ns itself, or the
- * beginning of a stall of the daemon. */
-uint64_t ingest_received_ns(struct ingest *ingest, uint64_t now_ns);
 
 /* True for users whose apps may fill most of a limit: root, the daemon's own user, the owner of the
  * run directory. */

@@ -21,6 +21,7 @@
 enum {
 	STAT_SIZE = 1024,
 	STATUS_SIZE = 4096,
+	OFFSETS_SIZE = 256,
 	PEERPIDFD = 77, /* SO_PEERPIDFD, Linux 6.5; not in every libc's headers */
 };
 
@@ -107,6 +108,16 @@ uint64_t peer_start_ticks(pid_t pid)
 	char text[STAT_SIZE];
 	return read_proc(text, sizeof(text), "/proc/%d/stat", (int)pid) ? peer_parse_start(text)
 									: 0;
+}
+
+bool peer_has_our_clock(pid_t pid)
+{
+	char ours[OFFSETS_SIZE], theirs[OFFSETS_SIZE];
+	if (!read_proc(ours, sizeof(ours), "/proc/self/timens_offsets")) {
+		return true; /* this kernel has no time namespaces */
+	}
+	return read_proc(theirs, sizeof(theirs), "/proc/%d/timens_offsets", (int)pid) &&
+	       strcmp(ours, theirs) == 0;
 }
 
 /* The status of a process that its parent has not waited for. The kernel shows 0 to those who

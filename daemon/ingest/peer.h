@@ -55,6 +55,9 @@ uint64_t peer_parse_start(const char *stat);
 /* Start time of a process in clock ticks since boot; 0 = unknown. */
 uint64_t peer_start_ticks(pid_t pid);
 
+/* Whether its CLOCK_MONOTONIC is ours, in no other time namespace. False when nobody can tell. */
+bool peer_has_our_clock(pid_t pid);
+
 /* The last number of the NSpid line in the text of a status file and how many there are; 0 = no
  * such line. */
 pid_t nspid_parse(const char *status, unsigned *levels);

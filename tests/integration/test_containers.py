@@ -140,20 +140,23 @@ def test_what_the_daemon_cannot_see_is_null_with_a_reason():
 
 
 def test_a_time_namespace_is_refused_with_its_reason():
-    clock = ["unshare", "--user", "--map-root-user", "--time", "--monotonic", "100000", "--fork", "--kill-child"]
-    if subprocess.run([*clock, "true"], capture_output=True).returncode != 0:
-        return "no time namespace can be made here"
-    with running(Daemon()) as daemon:
-        app = subprocess.Popen([*clock, DEMO, "--app", "future", "--fps", "100"], env=daemon.env, stdout=subprocess.DEVNULL)
-        try:
-            refused = until("it is refused", lambda: [row for row in daemon.call("ListApps").get("refused", [])
-                                                      if row["app"] == "future"])
-            assert "another time namespace" in refused[0]["reason"], refused
-            assert app_of(daemon, "future") is None
-            assert "another time namespace" in daemon.ctl("apps").stdout
-        finally:
-            app.kill()
-            app.wait()
+    # a hello from the past looks as if it came late
+    for app_name, offset_s in (("future", 100000), ("past", -5)):
+        clock = ["unshare", "--user", "--map-root-user", "--time", "--monotonic", str(offset_s), "--fork", "--kill-child"]
+        if subprocess.run([*clock, "true"], capture_output=True).returncode != 0:
+            return "no time namespace can be made here"
+        with running(Daemon()) as daemon:
+            app = subprocess.Popen([*clock, DEMO, "--app", app_name, "--fps", "100"], env=daemon.env,
+                                   stdout=subprocess.DEVNULL)
+            try:
+                refused = until("it is refused", lambda: [row for row in daemon.call("ListApps").get("refused", [])
+                                                          if row["app"] == app_name])
+                assert "another time namespace" in refused[0]["reason"], refused
+                assert app_of(daemon, app_name) is None
+                assert "another time namespace" in daemon.ctl("apps").stdout
+            finally:
+                app.kill()
+                app.wait()
     return None
 
 
