@@ -24,6 +24,7 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 enum unit_kind { UNIT_TEST, UNIT_FIXTURE, UNIT_TIMEOUT, UNIT_SHARED, UNIT_CONDITION, UNIT_START };
 
@@ -55,6 +56,12 @@ void unit_register(struct unit_entry *entry);
 			(_mark_point)(file, line); \
 		}                                  \
 	})
+
+/* How far a campaign goes: the first in ./test, the second with EDGEPROF_LONG=1. */
+static inline int campaign(int quick, int complete)
+{
+	return getenv("EDGEPROF_LONG") ? complete : quick;
+}
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
 

@@ -172,10 +172,10 @@ static void write_with_cuts(bool all_ways)
 TEST_TIMEOUT(100);
 FIXTURE(NULL, teardown);
 
-/* Each third block is cut in all ways; long form: EDGEPROF_TEARS=1, each block is. */
+/* Each third block is cut in all ways; in the long form each one. */
 START_TEST(a_cut_at_any_boundary_costs_the_last_block_at_most)
 {
-	const int step = getenv("EDGEPROF_TEARS") ? 1 : 3;
+	const int step = campaign(3, 1);
 	start(ARCHIVE_SIZE_MIN, SERIES);
 	cut = calloc(1, it.size);
 	ck_assert_ptr_nonnull(cut);

@@ -315,9 +315,12 @@ START_TEST(what_one_metric_has_not_written_does_not_write_the_others_again)
 END_TEST
 
 /* What [history] memory = 16M promises for 128 metrics that vary, and 32M for 256. A week at one
- * sample in 6 s. covers G2.12: 3600 samples at full rate */
+ * sample in 6 s. covers G2.12: 3600 samples at full rate. The second one in the long form only. */
 START_LOOP_TEST(a_week_of_a_board_is_kept_in_the_budget, 0, 2)
 {
+	if (_i >= campaign(1, 2)) {
+		return;
+	}
 	const int count_of_metrics = 128 << _i;
 	start((size_t)16 * 1024 * 1024 << _i, count_of_metrics);
 	const uint64_t step_ns = 6 * SECOND;
