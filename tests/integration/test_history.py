@@ -15,7 +15,7 @@ import time
 from harness import CTL, DAEMON, DEMO, Daemon, Varlink, VarlinkError, program, run_tests, until
 from test_apps import Actor
 
-KILLS = int(os.environ.get("EDGEPROF_KILLS", 200))
+KILLS = int(os.environ.get("EDGEPROF_KILLS", 60))
 
 
 def around(daemon, *words):

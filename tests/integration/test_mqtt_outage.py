@@ -5,6 +5,7 @@ closes, resets, drops, crawls. Alerts arrive at least once, in order, with their
 status tells the truth; the main loop never waits; memory does not grow. Figures are printed.
 
 EDGEPROF_OUTAGE_S is how long each outage lasts (1; the long form is 600)."""
+import collections
 import contextlib
 import ctypes
 import fcntl
@@ -325,27 +326,30 @@ class Namespace(threading.Thread):
         return result
 
 
-def forward(one, other, loss, ended, counts):
-    chance = random.Random(1)
+def forward(one, other, loss, delay_s, ended, counts):
+    chance, late = random.Random(1), collections.deque()
     while not ended.is_set():
-        ready, _, _ = select.select([one, other], [], [], 0.2)
+        ready, _, _ = select.select([one, other], [], [], max(0, late[0][0] - time.monotonic()) if late else 0.2)
         for source in ready:
             packet = os.read(source, 65536)
             counts[0] += 1
-            if chance.random() < loss[0]:
+            if chance.random() < loss:
                 counts[1] += 1
             else:
-                with contextlib.suppress(OSError):
-                    os.write(other if source == one else one, packet)
+                late.append((time.monotonic() + delay_s, other if source == one else one, packet))
+        while late and late[0][0] <= time.monotonic():
+            _, sink, packet = late.popleft()
+            with contextlib.suppress(OSError):
+                os.write(sink, packet)
 
 
-def test_every_fifth_packet_lost():
+def over_a_bad_network(loss, delay_s):
     try:
         there, here = Namespace("10.77.0.1"), Namespace("10.77.0.2")
     except (OSError, subprocess.CalledProcessError, FileNotFoundError) as error:
         return f"no network of its own: {error}"
-    ended, counts, loss = threading.Event(), [0, 0], [0.2]
-    threading.Thread(target=forward, args=(there.tun, here.tun, loss, ended, counts), daemon=True).start()
+    ended, counts = threading.Event(), [0, 0]
+    threading.Thread(target=forward, args=(there.tun, here.tun, loss, delay_s, ended, counts), daemon=True).start()
     broker = mosquitto.Broker(address="0.0.0.0")
     try:
         there.do(broker.start)
@@ -357,7 +361,7 @@ def test_every_fifth_packet_lost():
             board.alert(3)
             board.endure()
             board.alert(2)
-            board.check("20 % of packets lost", events)
+            board.check(f"{loss:.0%} of packets lost, the others {delay_s * 1e3:.0f} ms late", events)
             print(f"  {counts[1]} of {counts[0]} packets lost")
             assert counts[1] > 0
         finally:
@@ -366,6 +370,16 @@ def test_every_fifth_packet_lost():
     finally:
         broker.close()
         ended.set()
+    return None
+
+
+def test_every_fifth_packet_lost():
+    return over_a_bad_network(0.2, 0)
+
+
+# covers G1.14
+def test_one_packet_in_a_hundred_lost_and_the_others_late():
+    return over_a_bad_network(0.01, 0.04)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One path through everything: sensors and events -> statistics -> history -> alerts -> answers."""
+# covers G2.1
 import contextlib
 import json
 import os
