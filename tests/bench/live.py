@@ -38,6 +38,7 @@ def rate():
         reached = counts["written"] / counts["seconds"]
         if reached < 0.9 * RATE:
             return skipped("rate.lost", "rate.share", why=f"the writer only reached {reached:.0f} events/s")
+        result("rate.events", reached)
         result("rate.lost", counts["dropped"] + counts["unattached"])
         result("rate.share", share)
 

@@ -104,6 +104,16 @@ def slowness(values):
     return max(1, statistics.median(values[key]) / there) if values.get(key) else 1
 
 
+def benchmark(values):
+    """In the usual names: what the daemon takes in beside a busy neighbour, and what it could; None: not measured."""
+    def median(key):
+        return statistics.median(values[key]) if values.get(key) else None
+
+    ns = median("drain.events")
+    return {"events_per_sec": median("rate.events"), "daemon_cpu_percent": median("rate.share"), "ns_per_event": ns,
+            "throughput_ops_per_sec": 1e9 / ns if ns else None}
+
+
 def judge(row, value, slower):
     scale = slower if row.unit in TIMES else 1
     over = (lambda limit: value < limit) if row.least else (lambda limit: value > limit * scale)
