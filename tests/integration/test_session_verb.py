@@ -186,7 +186,7 @@ def test_a_sweep_has_a_session_per_variant():
 import edgeprof, json, time
 def run(threads):
     if threads == 4: raise MemoryError("too many")
-    time.sleep(0.002 * threads)
+    time.sleep(0.05 * (threads - 1))
 print(json.dumps(edgeprof.sweep("net", {"threads": [1, 2, 4]}, run, warmup=3, frames=20)))
 """
     with Daemon() as daemon:
