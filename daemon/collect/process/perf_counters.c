@@ -31,6 +31,16 @@ static int open_event(struct perf_event_attr *attr, pid_t tid)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+int perf_counters_first(void)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.exclude_kernel = 1,
+		.exclude_hv = 1};
+	return open_event(&attr, 0);
+}
+
 /* Texts of metrics must be static: one a level. */
 static const char *paranoid_reason(const struct root *root)
 {

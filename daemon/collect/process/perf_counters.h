@@ -42,6 +42,11 @@ struct perf_counters {
 	struct perf_process process[PERF_PROCESSES_MAX];
 };
 
+/* Opens a counter of nothing for the calling thread: a descriptor or -errno. The kernel's first
+ * counter of a task waits for all processors, 10 ms and more, so a thread that may block opens it;
+ * while it is open, further ones are opened at once. */
+int perf_counters_first(void);
+
 void perf_counters_init(struct perf_counters *perf, const struct root *root);
 /* Closes everything; after it perf is as after perf_counters_init. */
 void perf_counters_finish(struct perf_counters *perf);

@@ -119,6 +119,9 @@ static int read_pss(const struct root *root, const struct thread_owner *owner, d
 static int fetch_pss(const struct collector_context *ctx, void *state)
 {
 	struct pss_reads *reads = state;
+	if (reads->counters && reads->first_counter <= 0) {
+		reads->first_counter = perf_counters_first();
+	}
 	for (size_t i = 0; i < reads->count; i++) {
 		const struct thread_owner *owner = &reads->read[i].owner;
 		reads->read[i].result = read_pss(
@@ -128,8 +131,18 @@ static int fetch_pss(const struct collector_context *ctx, void *state)
 	return 0;
 }
 
-const struct collector_ops proc_pss_reader = {
-	.name = "pss", .state_size = sizeof(struct pss_reads), .fetch = fetch_pss};
+static void close_pss(void *state)
+{
+	const struct pss_reads *reads = state;
+	if (reads->first_counter > 0) {
+		close(reads->first_counter);
+	}
+}
+
+const struct collector_ops proc_pss_reader = {.name = "pss",
+	.state_size = sizeof(struct pss_reads),
+	.fetch = fetch_pss,
+	.close = close_pss};
 
 static void no_pss(struct track *track, const char *reason)
 {
@@ -159,6 +172,7 @@ static void ask_pss(struct tracks *tracks, struct track *track, uint64_t now_ns)
 
 void tracks_on_pss(struct tracks *tracks, const struct pss_reads *reads, uint64_t now_ns)
 {
+	tracks->counters_ready = reads->first_counter != 0;
 	for (size_t i = 0; i < reads->count; i++) {
 		const struct thread_owner *owner = &reads->read[i].owner;
 		size_t at = 0;
@@ -221,7 +235,8 @@ static void no_counters(struct process_extra *extra, const char *reason)
 	}
 }
 
-/* Not before its second look: what lives for a moment costs no descriptors. */
+/* Not before its second look: what lives for a moment costs no descriptors, and the first one is
+ * open by then. */
 static void read_counters(struct tracks *tracks, struct track *track, const struct root *root,
 	bool counters, const pid_t *tids, size_t threads, uint64_t now_ns)
 {
@@ -229,8 +244,11 @@ static void read_counters(struct tracks *tracks, struct track *track, const stru
 		no_counters(&track->extra, "not of this machine");
 	} else if (!counters) {
 		no_counters(&track->extra, "only for watched processes and apps");
-	} else if (track->extra_ns == 0) {
+	} else if (track->extra_ns == 0 || !tracks->counters_ready) {
 		no_counters(&track->extra, two_samples);
+		if (tracks->pss) {
+			tracks->pss->counters = true;
+		}
 	} else {
 		perf_counters_read(&tracks->perf, track->owner.pid, track->owner.start_ticks, tids,
 			threads, now_ns, &track->extra);

@@ -21,8 +21,11 @@ enum {
 };
 
 /* smaps_rollup of some processes, read on a thread: the kernel walks through all pages, which takes
- * 50 ms for a process of 2 GiB, and waits for whoever changes its memory map. */
+ * 50 ms for a process of 2 GiB, and waits for whoever changes its memory map. The first perf
+ * counter is opened there as well. */
 struct pss_reads {
+	bool counters;	   /* some are wanted */
+	int first_counter; /* its descriptor; 0 or -errno: none */
 	size_t count;
 	struct {
 		struct thread_owner owner;
@@ -77,6 +80,7 @@ struct tracks {
 		struct cgroup_cpu cpu;
 	} cgroup;
 	struct proc_threads threads;
+	bool counters_ready; /* the first one is open, or none can be */
 	struct perf_counters perf;
 	struct track track[TRACKS_MAX];
 };

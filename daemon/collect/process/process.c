@@ -410,7 +410,8 @@ static int process_sample(const struct collector_context *ctx, void *state)
 	memcpy(processes->row, process->row, process->rows * sizeof(process->row[0]));
 	processes->rows = process->rows;
 	pin_all(processes);
-	if (process->asked && process->asked->count > 0) {
+	bool first = process->asked && process->asked->counters && !process->tracks.counters_ready;
+	if (first || (process->asked && process->asked->count > 0)) {
 		background_ask(&process->pss, now_ns);
 	}
 	forget_gone(process, now_ns);

@@ -209,6 +209,31 @@ START_TEST(a_source_is_closed_while_a_file_hangs)
 }
 END_TEST
 
+/* The kernel's first one makes its caller wait. */
+START_TEST(counters_are_opened_once_a_worker_has_opened_the_first)
+{
+	const struct process_row *row = bench.processes.row;
+	const size_t switches = PROCESS_CONTEXT_SWITCHES;
+	start_threads("smaps_rollup");
+	watch(WATCH_APP, "cam", "", getpid());
+	start();
+	sem_wait(&hung);
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+		ck_assert_str_eq(row->extra.counter_reason[switches], "needs two samples");
+	}
+	hanging = NULL;
+	sem_post(&go);
+	sample_until("process/cam/pss");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(bench_sample(&bench), 0);
+	}
+	const char *reason = row->extra.counter_reason[switches];
+	ck_assert(!reason || strcmp(reason, "needs two samples") != 0);
+	finish_threads();
+}
+END_TEST
+
 START_TEST(what_was_found_outlives_a_change_of_the_watches)
 {
 	start_threads(NULL);
