@@ -5,8 +5,15 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
-enum { SMALL_MAX = 24, LANES = 4 };
+enum {
+	SMALL_MAX = 12,
+	LANES = 4,
+	PART_MAX = 256, /* values of a part that a guess bounds */
+	PART_BLOCK = 32,
+	GUESS_MIN = 128, /* values that are worth one */
+};
 
 static void swap(double *a, double *b)
 {
@@ -103,7 +110,7 @@ static size_t partition(double *values, size_t count, double limit)
 /* The ranks of an array that are wanted in their places. */
 struct ranks {
 	const double *values; /* the array */
-	size_t count, rank[8];
+	size_t count, rank[11];
 };
 
 /* Whether one is in this part of the array; without ranks all are. */
@@ -167,8 +174,78 @@ void proto_sort(double *values, size_t count)
 	sort_ranks(values, count, NULL);
 }
 
+/* Copies the ranks [from, end) out of a part of the sorted array, which it sorts as far as needed.
+ */
+static void select_part(double *values, const struct ranks *ranks, size_t from, size_t end,
+	double *part, size_t count, size_t first)
+{
+	struct ranks within = {.values = part};
+	for (size_t i = from; i < end; i++) {
+		within.rank[within.count++] = ranks->rank[i] - first;
+	}
+	sort_ranks(part, count, &within);
+	for (size_t i = from; i < end; i++) {
+		if (ranks->rank[i] - first < count) {
+			values[ranks->rank[i]] = part[ranks->rank[i] - first];
+		}
+	}
+}
+
+/* Numbers that are not negative are in the order of their bits, and these compare in fewer steps.
+ */
+static uint64_t bits_of(double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+/* Puts the ranks, those of the median first, in their places, and other values anywhere. False: the
+ * guess is bad, and nothing has changed. */
+static bool select_guessed(
+	double *values, size_t count, const struct ranks *ranks, struct proto_guess *guess)
+{
+	double middle[PART_MAX], upper[PART_MAX];
+	const uint64_t low = bits_of(guess->low), width = bits_of(guess->high) - low + 1;
+	const uint64_t top = bits_of(guess->top);
+	size_t below = 0, below_top = 0, equal = 0, middles = 0, uppers = 0, i = 0;
+	while (i < count) {
+		if (middles > PART_MAX - PART_BLOCK && width == 1) {
+			equal += middles; /* these need not be kept */
+			middles = 0;
+		}
+		guess->crowded = middles > PART_MAX - PART_BLOCK;
+		if (guess->crowded || uppers > PART_MAX - PART_BLOCK) {
+			return false;
+		}
+		size_t end = i + PART_BLOCK < count ? i + PART_BLOCK : count;
+		for (; i < end; i++) { /* no branch on a value */
+			uint64_t bits = bits_of(values[i]);
+			middle[middles] = upper[uppers] = values[i];
+			below += bits < low;
+			middles += bits - low < width;
+			below_top += bits < top;
+			uppers += bits > top;
+		}
+	}
+	const size_t first = count - uppers, *rank = ranks->rank;
+	if (rank[0] < below || rank[1] >= below + equal + middles || rank[2] < below_top) {
+		return false;
+	}
+	for (size_t k = 2; k < ranks->count && rank[k] < first; k++) {
+		values[rank[k]] = guess->top;
+	}
+	select_part(values, ranks, 2, ranks->count, upper, uppers, first);
+	if (width == 1) {
+		values[rank[0]] = values[rank[1]] = guess->low;
+	} else {
+		select_part(values, ranks, 0, 2, middle, middles, below);
+	}
+	return true;
+}
+
 /* Puts in their places what the percentiles below need. */
-static void select_ranks(double *values, size_t count)
+static void select_ranks(double *values, size_t count, struct proto_guess *guess)
 {
 	static const double p[] = {50, 90, 95, 99};
 	struct ranks ranks = {.values = values};
@@ -178,7 +255,20 @@ static void select_ranks(double *values, size_t count)
 		ranks.rank[ranks.count++] = low;
 		ranks.rank[ranks.count++] = low + 1;
 	}
-	sort_ranks(values, count, &ranks);
+	if (!guess || count < GUESS_MIN) {
+		sort_ranks(values, count, &ranks);
+	} else if (!select_guessed(values, count, &ranks, guess)) {
+		const size_t low = count * 45 / 100, high = count * 55 / 100,
+			     top = count * 87 / 100;
+		ranks.rank[ranks.count++] = low;
+		ranks.rank[ranks.count++] = high;
+		ranks.rank[ranks.count++] = top;
+		sort_ranks(values, count, &ranks);
+		const bool one = guess->crowded; /* many are equal */
+		guess->low = (float)values[one ? ranks.rank[0] : low];
+		guess->high = (float)values[one ? ranks.rank[0] : high];
+		guess->top = (float)values[top];
+	}
 }
 
 double proto_percentile(const double *sorted, size_t count, double p)
@@ -263,19 +353,30 @@ struct totals {
 	double sum, min, max;
 };
 
+typedef double pair __attribute__((vector_size(16)));
+
+static pair pair_at(const double *values)
+{
+	pair two;
+	memcpy(&two, values, sizeof(two));
+	return two;
+}
+
 /* In LANES sums at once: in one, each addition waits for the one before. Sums of whole numbers are
  * exact up to 2^53 ns, 104 days. count > 0. */
 static struct totals totals_of(const double *values, size_t count)
 {
-	double sum[LANES] = {0}, min[LANES], max[LANES];
+	double min[LANES], max[LANES];
+	pair sum[LANES / 2] = {{0}};
 	size_t i = 0;
 	for (size_t k = 0; k < LANES; k++) {
 		min[k] = max[k] = values[0];
 	}
 	for (; i + LANES <= count; i += LANES) {
+		sum[0] += pair_at(values + i);
+		sum[1] += pair_at(values + i + 2);
 		for (size_t k = 0; k < LANES; k++) {
 			double value = values[i + k];
-			sum[k] += value;
 			min[k] = value < min[k] ? value : min[k];
 			max[k] = value > max[k] ? value : max[k];
 		}
@@ -287,7 +388,7 @@ static struct totals totals_of(const double *values, size_t count)
 		totals.max = fmax(totals.max, values[i]);
 	}
 	for (size_t k = 0; k < LANES; k++) {
-		totals.sum += sum[k];
+		totals.sum += sum[k / 2][k % 2];
 		totals.min = fmin(totals.min, min[k]);
 		totals.max = fmax(totals.max, max[k]);
 	}
@@ -297,11 +398,12 @@ static struct totals totals_of(const double *values, size_t count)
 /* Of the distances from the mean. */
 static double squares_of(const double *values, size_t count, double mean)
 {
-	double lane[LANES] = {0}, squares = 0;
+	pair lane[LANES / 2] = {{0}};
+	double squares = 0;
 	size_t i = 0;
 	for (; i + LANES <= count; i += LANES) {
-		for (size_t k = 0; k < LANES; k++) {
-			double distance = values[i + k] - mean;
+		for (size_t k = 0; k < LANES / 2; k++) {
+			pair distance = pair_at(values + i + 2 * k) - mean;
 			lane[k] += distance * distance;
 		}
 	}
@@ -309,12 +411,13 @@ static double squares_of(const double *values, size_t count, double mean)
 		squares += (values[i] - mean) * (values[i] - mean);
 	}
 	for (size_t k = 0; k < LANES; k++) {
-		squares += lane[k];
+		squares += lane[k / 2][k % 2];
 	}
 	return squares;
 }
 
-void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto_summary *ret)
+void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto_guess *guess,
+	struct proto_summary *ret)
 {
 	double (*percentile)(const double *sorted, size_t count, double p) =
 		nearest ? proto_percentile_nearest : proto_percentile;
@@ -324,7 +427,7 @@ void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto
 	}
 	struct totals totals = totals_of(ns, count);
 	double mean_ns = totals.sum / (double)count, squares = squares_of(ns, count, mean_ns);
-	select_ranks(ns, count);
+	select_ranks(ns, count, guess);
 	ret->count = count;
 	ret->mean = mean_ns / 1e6;
 	ret->min = totals.min / 1e6;

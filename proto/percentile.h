@@ -24,9 +24,19 @@ double proto_percentile_nearest(const double *sorted, size_t count, double p);
  * is summed with compensation, the deviation in a second pass, so 1e9 ns offsets lose nothing. */
 void proto_summarize(double *values, size_t count, struct proto_summary *ret);
 
+/* Where the percentiles of a window are likely to be; zeroed = not known. */
+struct proto_guess {
+	float low, high; /* around the median */
+	float top;	 /* below p90 */
+	bool crowded;	 /* too many are in between: equal ones */
+};
+
 /* The same in ms of a window of whole ns, in a third of the time: it sorts no more than percentiles
- * need, and the sum of whole numbers is exact as it is. nearest: percentiles of that kind. */
-void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto_summary *ret);
+ * need, and the sum of whole numbers is exact as it is. nearest: percentiles of that kind. guess,
+ * which may be NULL, is kept from one call to the next for a window of which a part is new: it
+ * makes them faster and changes no number, but ns holds other values then. */
+void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto_guess *guess,
+	struct proto_summary *ret);
 
 /* Ascending sort of n doubles in place, no allocation, O(n log n) worst case. No NAN allowed. */
 void proto_sort(double *values, size_t count);

@@ -19,7 +19,10 @@ static bool any_unknown(const struct frames_series *series)
 
 static struct window_view view_of(const struct frames_series *series)
 {
-	return (struct window_view){series->words, series->filled, &series->all, series->throttled};
+	return (struct window_view){.words = series->words,
+		.filled = series->filled,
+		.all = &series->all,
+		.throttled = series->throttled};
 }
 
 /* rates is as large. */

@@ -187,6 +187,7 @@ struct stage {
 	} interval;
 	struct stage_answer recent;		 /* of all of it, linear, by stage_refresh() */
 	uint64_t recent_of;			 /* count + 1 then; 0 = never */
+	struct proto_guess guess;		 /* for the next one */
 	struct proto_histogram *all, *throttled; /* the latter NULL until the first throttled */
 	struct stage_open *open;		 /* NULL until the first begin by id */
 	struct stage_budget *budget;

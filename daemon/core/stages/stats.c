@@ -67,8 +67,20 @@ static void count_states(const struct stage *stage, bool lifetime, struct stage_
 		return;
 	}
 	_Static_assert(THROTTLE_UNKNOWN == 0 && THROTTLE_NO == 1 && THROTTLE_YES == 2, "two bits");
-	uint64_t unthrottled = 0, throttled = 0; /* each by its own bit: several words at once */
-	for (size_t i = 0; i < stage->filled; i++) {
+	uint64_t unthrottled = 0, throttled = 0, differs = 0;
+	const uint64_t *words = stage->runs, first = stage->filled > 0 ? words[0] : 0;
+	size_t i = 0;
+	for (; i + 4 <= stage->filled; i += 4) {
+		differs |= (words[i] ^ first) | (words[i + 1] ^ first) | (words[i + 2] ^ first) |
+			   (words[i + 3] ^ first);
+	}
+	if (differs >> STAGE_WORD_SHIFT == 0) { /* all in one state, as nearly always */
+		throttled = i * (first >> (STAGE_WORD_SHIFT + 1));
+		unthrottled = i * (first >> STAGE_WORD_SHIFT & 1);
+	} else {
+		i = 0;
+	}
+	for (; i < stage->filled; i++) {
 		throttled += stage->runs[i] >> (STAGE_WORD_SHIFT + 1);
 		unthrottled += stage->runs[i] >> STAGE_WORD_SHIFT & 1;
 	}
@@ -82,14 +94,11 @@ static bool is_fresh(const struct stage *stage)
 	return stage->recent_of == stage->count + 1;
 }
 
-void stage_ask(const struct stage *stage, const struct window_query *query, double *scratch,
-	struct stage_answer *ret)
+static void ask(const struct stage *stage, const struct window_query *query, double *scratch,
+	struct proto_guess *guess, struct stage_answer *ret)
 {
-	if (window_is_usual(query) && is_fresh(stage)) {
-		*ret = stage->recent;
-		return;
-	}
-	const struct window_view view = {stage->runs, stage->filled, stage->all, stage->throttled};
+	const struct window_view view = {
+		stage->runs, stage->filled, stage->all, stage->throttled, guess};
 	*ret = (struct stage_answer){.exact = !query->lifetime};
 	ask_cpu(stage, query->filter, ret);
 	count_states(stage, query->lifetime, ret);
@@ -99,6 +108,16 @@ void stage_ask(const struct stage *stage, const struct window_query *query, doub
 	}
 	window_ask(&view, query, scratch, &ret->summary);
 	judge_split(query->filter, query->lifetime ? stage->count : stage->filled, ret);
+}
+
+void stage_ask(const struct stage *stage, const struct window_query *query, double *scratch,
+	struct stage_answer *ret)
+{
+	if (window_is_usual(query) && is_fresh(stage)) {
+		*ret = stage->recent;
+		return;
+	}
+	ask(stage, query, scratch, NULL, ret);
 }
 
 void stage_summary(const struct stage *stage, double *scratch, struct proto_summary *ret)
@@ -112,7 +131,10 @@ void stage_summary(const struct stage *stage, double *scratch, struct proto_summ
 void stage_refresh(struct stage *stage, double *scratch)
 {
 	const struct window_query recent = {.filter = WINDOW_ALL};
-	stage_ask(stage, &recent, scratch, &stage->recent);
+	if (is_fresh(stage)) {
+		return;
+	}
+	ask(stage, &recent, scratch, &stage->guess, &stage->recent);
 	stage->recent_of = stage->count + 1;
 }
 

@@ -56,10 +56,12 @@ struct window_view {
 	const uint64_t *words;
 	size_t filled;
 	const struct proto_histogram *all, *throttled; /* the latter may be NULL */
+	struct proto_guess *guess;		       /* of all words; may be NULL */
 };
 
 /* Summarises the recent window or the lifetime, of what passes the filter. scratch holds `filled`
- * doubles; it is untouched for a lifetime, else it holds the durations in ns, in any order. */
+ * doubles; it is untouched for a lifetime, else, without a guess, it holds the durations in ns, in
+ * any order. */
 void window_ask(const struct window_view *view, const struct window_query *query, double *scratch,
 	struct proto_summary *ret);
 

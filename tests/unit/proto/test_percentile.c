@@ -3,6 +3,7 @@
 #include "proto/percentile.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "tests/unit/unit.h"
@@ -132,8 +133,8 @@ START_TEST(selected_percentiles_are_the_sorted_ones)
 			}
 			struct proto_summary summary, nearest;
 			proto_sort(sorted, n);
-			proto_summarize_window(selected, n, shape % 2, &summary);
-			proto_summarize_window(selected, n, true, &nearest);
+			proto_summarize_window(selected, n, shape % 2, NULL, &summary);
+			proto_summarize_window(selected, n, true, NULL, &nearest);
 			const double numbers[][3] = {{50, summary.p50, nearest.p50},
 				{90, summary.p90, nearest.p90}, {95, summary.p95, nearest.p95},
 				{99, summary.p99, nearest.p99}};
@@ -145,6 +146,37 @@ START_TEST(selected_percentiles_are_the_sorted_ones)
 				ck_assert_double_eq(row[1], want);
 			}
 		}
+	}
+}
+END_TEST
+
+/* A window that becomes another one, part by part and at once: noise, few different values, all the
+ * same, one that is half of them. */
+START_TEST(a_guess_changes_no_number)
+{
+	enum { N = 1024, ROUNDS = 400 };
+	static double window[N], guessed[N], plain[N];
+	uint64_t seed = 88172645463325252u;
+	struct proto_guess guess = {0};
+	for (size_t round = 0; round < ROUNDS; round++) {
+		const size_t n = round < 300 ? N : round + 1, fresh = round % 20 == 0 ? N : 40;
+		for (size_t i = 0; i < fresh; i++) {
+			seed ^= seed << 13;
+			seed ^= seed >> 7;
+			seed ^= seed << 17;
+			const double shapes[] = {(double)(seed % 100000), (double)(seed % 5 * 10),
+				7, (double)(seed % 2 * (seed % 1000))};
+			window[(round * 40 + i) % N] = shapes[round / 40 % 4];
+		}
+		struct proto_summary with, without;
+		const size_t numbers = offsetof(struct proto_summary, mean); /* behind padding */
+		memcpy(guessed, window, sizeof(window));
+		memcpy(plain, window, sizeof(window));
+		proto_summarize_window(guessed, n, round % 3 == 0, &guess, &with);
+		proto_summarize_window(plain, n, round % 3 == 0, NULL, &without);
+		ck_assert_uint_eq(with.count, without.count);
+		ck_assert_mem_eq((char *)&with + numbers, (char *)&without + numbers,
+			sizeof(with) - numbers);
 	}
 }
 END_TEST
