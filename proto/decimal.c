@@ -23,20 +23,31 @@ static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 			    "50515253545556575859606162636465666768697071727374"
 			    "75767778798081828384858687888990919293949596979899";
 
-size_t decimal_unsigned(uint64_t value, char ret[DECIMAL_SIZE])
+static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000,
+	1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000,
+	1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
+	UINT64_C(10000000000000000000)};
+
+/* The number in so many digits, with zeros in front. */
+static void put_digits(uint64_t value, size_t digits, char *ret)
 {
-	char text[20];
-	size_t at = sizeof(text);
-	while (value >= 100) {
-		at -= 2;
-		memcpy(text + at, pairs + value % 100 * 2, 2);
+	while (digits >= 2) {
+		digits -= 2;
+		memcpy(ret + digits, pairs + value % 100 * 2, 2);
 		value /= 100;
 	}
-	at -= 2;
-	memcpy(text + at, pairs + value * 2, 2);
-	at += value < 10;
-	memcpy(ret, text + at, sizeof(text) - at);
-	return sizeof(text) - at;
+	if (digits > 0) {
+		ret[0] = (char)('0' + value);
+	}
+}
+
+size_t decimal_unsigned(uint64_t value, char ret[DECIMAL_SIZE])
+{
+	/* 2^n has floor(n * log10(2)) + 1 digits */
+	size_t digits = (size_t)(64 - __builtin_clzll(value | 1)) * 1233 >> 12;
+	digits += value >= tens[digits] || value == 0;
+	put_digits(value, digits, ret);
+	return digits;
 }
 
 static uint64_t bits_of(double value)
@@ -68,30 +79,28 @@ static uint64_t scaled(double value, unsigned k)
 	return whole + (rest > half || (rest == half && (whole & 1)));
 }
 
+/* Takes so many zeros from the end, if there are. */
+static inline void strip(uint64_t *digits, unsigned *k, unsigned zeros, uint64_t power)
+{
+	if (*k >= zeros && *digits % power == 0) {
+		*k -= zeros;
+		*digits /= power;
+	}
+}
+
 /* digits / 10^k without zeros at its end. */
 static size_t put_fixed(uint64_t digits, unsigned k, char *ret)
 {
-	static const struct {
-		unsigned zeros;
-		uint64_t power;
-	} steps[] = {{8, 100000000}, {4, 10000}, {2, 100}, {1, 10}};
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		if (k >= steps[i].zeros && digits % steps[i].power == 0) {
-			k -= steps[i].zeros;
-			digits /= steps[i].power;
-		}
-	}
-	char text[DECIMAL_SIZE];
-	size_t length = decimal_unsigned(digits, text), at = 0;
-	size_t whole = length > k ? length - k : 0;
-	memcpy(ret, whole > 0 ? text : "0", whole > 0 ? whole : 1);
-	at = whole > 0 ? whole : 1;
+	strip(&digits, &k, 8, 100000000);
+	strip(&digits, &k, 4, 10000);
+	strip(&digits, &k, 2, 100);
+	strip(&digits, &k, 1, 10);
+	uint64_t whole = k < sizeof(tens) / sizeof(tens[0]) ? digits / tens[k] : 0;
+	size_t at = decimal_unsigned(whole, ret);
 	if (k > 0) {
 		ret[at++] = '.';
-		memset(ret + at, '0', k - (length - whole));
-		at += k - (length - whole);
-		memcpy(ret + at, text + whole, length - whole);
-		at += length - whole;
+		put_digits(whole > 0 ? digits - whole * tens[k] : digits, k, ret + at);
+		at += k;
 	}
 	return at;
 }

@@ -74,10 +74,18 @@ static size_t plain_length(const char *text, size_t length)
 static void put_text(struct json *json, const char *text, size_t max)
 {
 	static const char hex[] = "0123456789abcdef";
-	size_t length = strnlen(text, max);
+	size_t length = strnlen(text, max), plain = plain_length(text, length);
+	if (plain == length && json_room(json) >= length + 2) { /* as nearly always */
+		char *at = json->buffer + json->length;
+		*at++ = '"';
+		memcpy(at, text, length);
+		at[length] = '"';
+		json->length += length + 2;
+		return;
+	}
 	put(json, "\"", 1);
 	for (size_t i = 0; i < length && !json->overflow;) {
-		size_t plain = plain_length(text + i, length - i);
+		plain = plain_length(text + i, length - i);
 		put(json, text + i, plain);
 		i += plain;
 		if (i == length) {
@@ -157,7 +165,11 @@ void json_unsigned(struct json *json, const char *name, uint64_t value)
 {
 	char text[DECIMAL_SIZE];
 	lead(json, name);
-	put(json, text, decimal_unsigned(value, text));
+	if (json_room(json) >= sizeof(text)) {
+		json->length += decimal_unsigned(value, json->buffer + json->length);
+	} else {
+		put(json, text, decimal_unsigned(value, text));
+	}
 }
 
 void json_integer(struct json *json, const char *name, int64_t value)
@@ -175,9 +187,11 @@ void json_number(struct json *json, const char *name, double value)
 	lead(json, name);
 	if (!isfinite(value)) {
 		put(json, "null", 4);
-		return;
+	} else if (json_room(json) >= sizeof(text)) {
+		json->length += decimal_double(value, json->buffer + json->length);
+	} else {
+		put(json, text, decimal_double(value, text));
 	}
-	put(json, text, decimal_double(value, text));
 }
 
 void json_bool(struct json *json, const char *name, bool value)
