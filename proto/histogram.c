@@ -292,9 +292,12 @@ bool proto_histogram_add_all(struct proto_histogram *into, const struct proto_hi
 		complete = count_many(into, carries->bucket[i], 0, carries->carry[i]) && complete;
 	}
 	for (uint32_t i = 0; i < from->held; i++) {
-		if (from->buckets[i] > 0) {
-			complete =
-				count_many(into, from->first + i, from->buckets[i], 0) && complete;
+		uint32_t n = from->buckets[i], at = from->first + i - into->first;
+		uint32_t *count = at < into->held ? &into->buckets[at] : NULL;
+		if (count && *count + n >= n) {
+			*count += n;
+		} else if (n > 0) {
+			complete = count_many(into, from->first + i, n, 0) && complete;
 		}
 	}
 	return complete;
