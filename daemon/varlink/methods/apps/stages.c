@@ -98,12 +98,12 @@ static void cost_fields(
 static void name_fields(
 	struct json *out, const struct app *app, const struct stage *stage, const char *unit)
 {
-	const char *expected = app_expected_unit(app, stage);
+	const char *expected = unit[0] ? app_expected_unit(app, stage) : "";
 	json_string(out, "stage", stage->base);
 	json_unsigned(out, "run", app->run);
 	json_string_opt(out, "category", stage->category);
 	json_string_opt(out, "unit", unit);
-	if (unit[0] && expected[0] && strcmp(expected, unit) != 0) {
+	if (expected[0] && strcmp(expected, unit) != 0) {
 		json_string(out, "expected_unit", expected);
 		json_bool(out, "cpu_fallback", app_is_cpu_fallback(unit, expected));
 	}
