@@ -28,7 +28,7 @@ static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 100000
 	1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
 	UINT64_C(10000000000000000000)};
 
-/* The number in so many digits, with zeros in front. */
+/* The number with zeros in front, that many digits in all. */
 static void put_digits(uint64_t value, size_t digits, char *ret)
 {
 	while (digits >= 2) {
@@ -79,7 +79,7 @@ static uint64_t scaled(double value, unsigned k)
 	return whole + (rest > half || (rest == half && (whole & 1)));
 }
 
-/* Takes so many zeros from the end, if there are. */
+/* Takes these zeros from the end, if there are. */
 static inline void strip(uint64_t *digits, unsigned *k, unsigned zeros, uint64_t power)
 {
 	if (*k >= zeros && *digits % power == 0) {
