@@ -291,13 +291,17 @@ bool proto_histogram_add_all(struct proto_histogram *into, const struct proto_hi
 		const struct proto_histogram_carries *carries = from->carries;
 		complete = count_many(into, carries->bucket[i], 0, carries->carry[i]) && complete;
 	}
+	const uint32_t *n = from->buckets;
 	for (uint32_t i = 0; i < from->held; i++) {
-		uint32_t n = from->buckets[i], at = from->first + i - into->first;
+		while (from->held - i > 4 && (n[i] | n[i + 1] | n[i + 2] | n[i + 3]) == 0) {
+			i += 4; /* most are empty */
+		}
+		uint32_t at = from->first + i - into->first;
 		uint32_t *count = at < into->held ? &into->buckets[at] : NULL;
-		if (count && *count + n >= n) {
-			*count += n;
-		} else if (n > 0) {
-			complete = count_many(into, from->first + i, n, 0) && complete;
+		if (count && *count + n[i] >= n[i]) {
+			*count += n[i];
+		} else if (n[i] > 0) {
+			complete = count_many(into, from->first + i, n[i], 0) && complete;
 		}
 	}
 	return complete;
