@@ -129,6 +129,17 @@ static const uint8_t *get_list(
 	return at;
 }
 
+static void look_at_one(struct history_walk *walk, unsigned column, unsigned row_bytes)
+{
+	const unsigned start = walk->start[column], end = start / 8 + (unsigned)sizeof(uint64_t);
+	walk->one = (struct pack_one){.reach = row_bytes > end ? row_bytes : end,
+		.byte = (uint16_t)(start / 8),
+		.divisor = pack_divisor[walk->state.plan[column] >> 5],
+		.shift = start % 8,
+		.column = (uint8_t)column,
+		.mask = (UINT64_C(1) << pack_width_at(walk, column)) - 1};
+}
+
 /* Where the bits of each column start in a row whose differences all fit. */
 static void lay_out(struct history_walk *walk)
 {
@@ -145,6 +156,10 @@ static void lay_out(struct history_walk *walk)
 	walk->start[state->columns] = (uint16_t)bits;
 	walk->bits &= walk->wanted;
 	walk->moved = false;
+	walk->one.reach = UINT32_MAX;
+	if (walk->bits != 0 && (walk->bits & (walk->bits - 1)) == 0) {
+		look_at_one(walk, (unsigned)__builtin_ctzll(walk->bits), (bits + 7) / 8);
+	}
 }
 
 /* Those that are listed stand behind the bits of the others. */

@@ -39,10 +39,17 @@ struct history_walk {
 	const uint8_t *at, *end;
 	unsigned rows;
 	bool bad;
-	bool moved;	 /* where bits start is to be worked out again */
+	bool moved;	 /* where bits start is to be worked out again; false: there is a plan */
 	uint64_t wanted; /* the columns that are decoded */
 	uint64_t bits;	 /* those of them that have bits in a packed row */
 	uint16_t start[HISTORY_COLUMNS + 1];
+	struct pack_one { /* the column of bits when that is one */
+		uint32_t
+			reach; /* bytes of a row and behind it that are read; UINT32_MAX: not one */
+		uint16_t byte, divisor;
+		uint8_t shift, column;
+		uint64_t mask;
+	} one;
 	struct history_row_state state;
 };
 
@@ -118,10 +125,19 @@ static inline bool pack_add_bits(
 		unzigzag(code) * pack_divisor[walk->state.plan[i] >> 5]);
 }
 
-/* A row in which all fit, as they do in most; the walk has not moved. */
+/* A row in which all fit, as they do in most; there is a plan, and the walk has not moved. */
 static inline const uint8_t *pack_get_fitting(struct history_walk *walk, const uint8_t *at)
 {
 	const unsigned size = (walk->start[walk->state.columns] + 7u) / 8;
+	const struct pack_one *one = &walk->one;
+	if ((size_t)(walk->end - at) >= one->reach) {
+		uint64_t bytes;
+		memcpy(&bytes, at + one->byte, sizeof(bytes));
+		const uint64_t difference =
+			unzigzag(le64toh(bytes) >> one->shift & one->mask) * one->divisor;
+		return pack_add(&walk->state.last.value[one->column], difference) ? at + size
+										  : NULL;
+	}
 	bool good = (size_t)(walk->end - at) >= size;
 	for (uint64_t todo = walk->bits; good && todo != 0; todo &= todo - 1) {
 		good = pack_add_bits(walk, (unsigned)__builtin_ctzll(todo), at, 0);

@@ -53,12 +53,20 @@ bool history_quantise(enum unit unit, double value, int64_t *ret)
 	return true;
 }
 
+struct history_scale history_scale_of(enum unit unit)
+{
+	return (struct history_scale){.per_one = unit_quanta_per_one(unit),
+		.quantum = unit_quantum(unit),
+		.exact = unit_rounded(unit) ? 2 * MANTISSA_LEAST : INT64_MAX};
+}
+
+double history_unround(int64_t code)
+{
+	return code < 0 ? -unround_code(-code) : unround_code(code);
+}
+
 double history_unquantise(enum unit unit, int64_t value)
 {
-	const double per_one = unit_quanta_per_one(unit);
-	double quanta = (double)value;
-	if (unit_rounded(unit)) {
-		quanta = value < 0 ? -unround_code(-value) : unround_code(value);
-	}
-	return per_one > 0 ? quanta / per_one : quanta * unit_quantum(unit);
+	const struct history_scale scale = history_scale_of(unit);
+	return history_scaled(&scale, value);
 }

@@ -35,6 +35,7 @@ struct reader {
 	size_t rows, budget;
 	uint64_t start_ns; /* rows before are skipped */
 	uint64_t until_ns; /* rows from here on belong to the next tier */
+	struct history_scale scale;
 	bool stopped;
 };
 
@@ -45,7 +46,15 @@ static void emit_open(struct reader *reader)
 	reader->cursor->open.count = 0;
 }
 
-/* Takes one sample or bucket. False when there is no room for it: it is to come again. */
+/* Where the next point is to be written: to its place, when nothing else can come there. */
+static struct history_point *place_for(struct reader *reader, struct history_point *aside)
+{
+	const bool direct = reader->cursor->step_ns == 0 && reader->count < reader->max;
+	return direct ? &reader->points[reader->count] : aside;
+}
+
+/* Takes one sample or bucket, of place_for(). False when there is no room for it: it is to come
+ * again. */
 static bool take(struct reader *reader, const struct history_point *point)
 {
 	struct history_cursor *cursor = reader->cursor;
@@ -53,7 +62,7 @@ static bool take(struct reader *reader, const struct history_point *point)
 		if (reader->count == reader->max) {
 			return false;
 		}
-		reader->points[reader->count++] = *point;
+		reader->count++;
 		return true;
 	}
 	struct history_point *open = &cursor->open;
@@ -75,10 +84,10 @@ static bool take(struct reader *reader, const struct history_point *point)
 
 /* What the row has of a column; false: nothing. Samples, which most are, are one number. */
 static bool point_in(const struct history_row *row, const struct history_info *info,
-	unsigned column, enum unit unit, struct history_point *ret)
+	unsigned column, const struct reader *reader, struct history_point *ret)
 {
 	if (info->tier == HISTORY_FULL) {
-		const double value = history_unquantise(unit, row->value[column]);
+		const double value = history_scaled(&reader->scale, row->value[column]);
 		*ret = (struct history_point){
 			.t_ns = row->t_ns, .min = value, .mean = value, .max = value, .count = 1};
 		return !(row->nulls >> column & 1);
@@ -87,7 +96,7 @@ static bool point_in(const struct history_row *row, const struct history_info *i
 	if (!history_row_get(row, info->columns, column, HISTORY_WIDTH_BUCKET, &value)) {
 		return false;
 	}
-	*ret = history_point_of(unit, &value);
+	*ret = history_point_of(reader->series->unit, &value);
 	ret->t_ns = row->t_ns;
 	return true;
 }
@@ -101,6 +110,7 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 	struct history_walk walk;
 	history_block_walk(pool, index, &walk);
 	history_walk_only(&walk, history_row_columns(info->columns, column, width));
+	reader->scale = history_scale_of(reader->series->unit);
 	while (history_walk_next(&walk)) {
 		uint64_t t_ns = walk.state.last.t_ns;
 		if (t_ns > info->last_ns) {
@@ -117,9 +127,9 @@ static void read_block(const struct history_pool *pool, uint32_t place, struct r
 			return;
 		}
 		reader->rows++;
-		struct history_point point;
-		if (point_in(&walk.state.last, info, column, reader->series->unit, &point)) {
-			reader->stopped = !take(reader, &point);
+		struct history_point aside, *point = place_for(reader, &aside);
+		if (point_in(&walk.state.last, info, column, reader, point)) {
+			reader->stopped = !take(reader, point);
 		}
 		if (reader->stopped) {
 			return;

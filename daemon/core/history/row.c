@@ -212,7 +212,7 @@ static const uint8_t *decode(struct history_walk *walk)
 	state->dt_ns = dt;
 	state->last.t_ns = t_ns;
 	state->rows++;
-	return (code & 15) == (FORM_PACKED | PACK_NONE << 2) && state->planned && !walk->moved
+	return (code & 15) == (FORM_PACKED | PACK_NONE << 2) && !walk->moved
 		       ? pack_get_fitting(walk, at)
 		       : get_row(walk, code, at);
 }

@@ -87,3 +87,19 @@ bool history_row_get(const struct history_row *row, unsigned series, unsigned i,
  * quanta. Codes are in the order of their values. false when it is null: NAN or out of range. */
 bool history_quantise(enum unit unit, double value, int64_t *ret);
 double history_unquantise(enum unit unit, int64_t value);
+
+/* The same for many values of a unit. */
+struct history_scale {
+	double per_one, quantum; /* of unit.h */
+	int64_t exact;		 /* codes below are numbers of quanta, of either sign */
+};
+
+struct history_scale history_scale_of(enum unit unit);
+double history_unround(int64_t code); /* the quanta of any other */
+
+static inline double history_scaled(const struct history_scale *scale, int64_t code)
+{
+	const bool exact = code < scale->exact && code > -scale->exact;
+	const double quanta = exact ? (double)code : history_unround(code);
+	return scale->per_one > 0 ? quanta / scale->per_one : quanta * scale->quantum;
+}
