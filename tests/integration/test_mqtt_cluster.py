@@ -11,7 +11,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -50,7 +49,11 @@ class Node:
         return publish(self.port, "probe/start", "x", 1)
 
     def up(self):
-        until(f"{self.folder.name} serves", self.serves, START_S)
+        try:
+            until(f"{self.folder.name} serves", self.serves, START_S)
+        except AssertionError:
+            print((self.folder / "log").read_text(errors="replace")[-5000:])
+            raise
 
 
 def publish(port, topic, payload, qos, *more):
@@ -68,13 +71,16 @@ def heard(port, topic, seconds, *more):
 
 @contextlib.contextmanager
 def cluster(make):
-    """Three nodes, in a folder of their own."""
+    """Three nodes, in a folder of their own. Those of RabbitMQ start one by one: of nodes that start at once, one may never
+    learn which is the leader that registers client ids."""
     with tempfile.TemporaryDirectory(prefix="edgeprof-cluster-") as name:
         folder = pathlib.Path(name)
         nodes, after = make(folder)
         try:
             for node in nodes:
                 node.start()
+                if make == rabbitmq:
+                    node.up()
             for node in nodes:
                 node.up()
             yield nodes
@@ -215,9 +221,9 @@ def capabilities(nodes):
     client = dying_client(here.port, "probe/willr", "--will-retain")
     client.kill()
     told["will is retained"] = "gone" in heard(here.port, "probe/willr", 5)
-    client = dying_client(here.port, "probe/delay", "-V", "mqttv5", "-D", "will", "will-delay-interval", "4",
-                          "-D", "connect", "session-expiry-interval", "60")
-    if client:
+    if told["MQTT 5"]:
+        client = dying_client(here.port, "probe/delay", "-V", "mqttv5", "-D", "will", "will-delay-interval", "4",
+                              "-D", "connect", "session-expiry-interval", "60")
         took = subscriber_of_will(other.port, "probe/delay", client.kill, 15)
         told["will delay of 4 s"] = "no will" if took is None else f"{took:.1f} s"
     else:
@@ -240,28 +246,26 @@ def capabilities(nodes):
     return told
 
 
-def test_rabbitmq():
-    if not version("rabbitmq") or not shutil.which("epmd"):
-        return "no RabbitMQ: apt-get install --no-install-recommends rabbitmq-server"
-    print(f"RabbitMQ {'.'.join(map(str, version('rabbitmq')))}")
-    with cluster(rabbitmq) as nodes:
+def try_cluster(make):
+    with cluster(make) as nodes:
         failover(nodes)
         nodes[1].start()
         nodes[1].up()
         capabilities(nodes)
-    return None
+
+
+def test_rabbitmq():
+    if not version("rabbitmq") or not shutil.which("epmd"):
+        return "no RabbitMQ: apt-get install --no-install-recommends rabbitmq-server"
+    print(f"RabbitMQ {'.'.join(map(str, version('rabbitmq')))}")
+    return try_cluster(rabbitmq)
 
 
 def test_nats():
     if not version("nats"):
         return "no NATS: apt-get install --no-install-recommends nats-server"
     print(f"NATS {version('nats')}")
-    with cluster(nats) as nodes:
-        failover(nodes)
-        nodes[1].start()
-        nodes[1].up()
-        capabilities(nodes)
-    return None
+    return try_cluster(nats)
 
 
 def test_mosquitto():
