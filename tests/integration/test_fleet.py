@@ -103,11 +103,13 @@ def test_the_python_example_dates_messages():
     assert [names["time_us"](*one[:3]) for one in RECEIVED] == [one[3] for one in RECEIVED]
 
 
-def test_the_javascript_example_dates_messages():
+def test_the_javascript_example_is_the_page_s_and_dates_messages():
+    code = examples()["javascript"]
+    assert (SOURCE / "client/dashboard/time.js").read_text().endswith("\n\n" + code)
     if not shutil.which("node"):
         return "node is not installed"
-    code = examples()["javascript"] + f"console.log(JSON.stringify({json.dumps(RECEIVED)}.map(one => timeUs(...one))));"
-    out = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    code += f"const offsets = new Map(); console.log(JSON.stringify({json.dumps(RECEIVED)}.map(one => timeUs(...one.slice(0, 3), offsets))));"
+    out = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, text=True, check=True, timeout=60).stdout
     assert json.loads(out) == [one[3] for one in RECEIVED], out
     return None
 
