@@ -83,7 +83,7 @@ def main():
     suffixes = (".c", ".h", ".hpp", ".py") + PROSE
     listed = sorted(root.glob("*.md"))
     for folder in FOLDERS:
-        listed += sorted(path for path in (root / folder).rglob("*") if path.suffix in suffixes)
+        listed += sorted(path for path in (root / folder).rglob("*") if path.suffix in suffixes and "node_modules" not in path.parts)
     found = 0
     for path in listed:
         name = path.relative_to(root).as_posix()
