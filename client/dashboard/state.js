@@ -12,9 +12,8 @@ const decoder = new TextDecoder();
 
 // Control, invisible and bidirectional characters would let a name pose as another.
 export const printable = (text) => text.slice(0, LIMITS.text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\uFFFD");
-const own = (from, key) => (Object.hasOwn(from, key) ? from[key] : undefined);
-const number = (from, key) => (Number.isFinite(own(from, key)) && Math.abs(from[key]) < 1e15 ? from[key] : undefined);
-const string = (from, key) => (typeof own(from, key) === "string" ? printable(from[key]) : undefined);
+const number = (from, key) => (Number.isFinite(from[key]) && Math.abs(from[key]) < 1e15 ? from[key] : undefined);
+const string = (from, key) => (typeof from[key] === "string" ? printable(from[key]) : undefined);
 const put = (map, limit, key, value) => (map.has(key) || map.size < limit) && Boolean(map.set(key, value));
 
 function parse(bytes) {
@@ -35,7 +34,7 @@ export function reconnected(fleet, now) {
 }
 
 const stampOf = (payload, prefix = "") => ({ boot_id: string(payload, "boot_id"), mono_us: number(payload, `${prefix}mono_us`),
-	ts_ms: number(payload, `${prefix}ts_ms`), synchronized: own(payload, "clock_synchronized") === true });
+	ts_ms: number(payload, `${prefix}ts_ms`), synchronized: payload.clock_synchronized === true });
 
 // When it happened, by the clock of this machine; null: not known.
 export function dateMs(device, stamp) {
@@ -101,20 +100,20 @@ function takeStage(device, payload, names, time, _stamp, now) {
 }
 
 function takeAlert(device, payload, names, _time, stamp) {
-	if (own(payload, "state") !== "firing") {
+	if (payload.state !== "firing") {
 		device.alerts.delete(names.join("/"));
 		return true;
 	}
 	return put(device.alerts, LIMITS.alerts, names.join("/"), { rule: printable(names[0]), stamp,
 		instance: names[1] === "_" ? "" : printable(names[1]), metric: string(payload, "metric") ?? "",
-		text: string(payload, "text") || printable(names[0]), weight: SEVERITY.get(own(payload, "severity")) ?? 1,
-		acked: own(payload, "acked") === true, silenced: own(payload, "silenced") === true });
+		text: string(payload, "text") || printable(names[0]), weight: SEVERITY.get(payload.severity) ?? 1,
+		acked: payload.acked === true, silenced: payload.silenced === true });
 }
 
 function takeDiagnosis(device, payload, names) {
 	const texts = (kind) => [1, 2, 3, 4, 5].map((i) => string(payload, `${kind}_${i}`)).filter((text) => text);
 	return put(device.diagnoses, LIMITS.diagnoses, names[0], { app: printable(names[0]), summary: string(payload, "summary") ?? "",
-		found: own(payload, "status") === "findings", confidence: string(payload, "confidence"),
+		found: payload.status === "findings", confidence: string(payload, "confidence"),
 		evidence: texts("evidence"), advice: texts("advice") });
 }
 

@@ -21,6 +21,7 @@ test("a device is online, stale after three and a half intervals, offline by its
 	const fleet = createFleet();
 	send(fleet, "d/status", "online", { retained: true });
 	const device = fleet.devices.get("d");
+	assert.equal(device.heard, 0);
 	assert.equal(stateOf(device, NOW + 29_000), "online");
 	assert.equal(stateOf(device, NOW + 31_000), "stale");
 	summary(fleet, "d", 100, {});
@@ -70,6 +71,10 @@ test("the slowest app and stage are judged by their targets", () => {
 	send(fleet, "d/stage/cam/load", { ...boot(1), p95_ms: 400 });
 	summary(fleet, "d", 2, { frame_cam_fps: 24, frame_cam_target_percent: 20 }); // no frame any more
 	assert.equal(rowOf(fleet.devices.get("d"), NOW).app.target, 30);
+	send(fleet, "d/info", { ...boot(2), config_hash: "0" });
+	summary(fleet, "d", 2, { frame_cam_fps: 24, frame_cam_target_percent: 40 });
+	assert.equal(rowOf(fleet.devices.get("d"), NOW).app.target, 60);
+	send(fleet, "d/info", { ...boot(3), config_hash: "1" });
 	summary(fleet, "d", 3, { frame_cam_fps: 24, frame_cam_target_percent: 80, frame_b_fps: 5, temperature_max_celsius: 61, throttle_active: 1,
 		throttle_under_voltage: 1, throttle_throttled_occurred: 1, power_total_milliwatts: 12_500 });
 	const row = rowOf(fleet.devices.get("d"), NOW);
@@ -112,8 +117,11 @@ test("an hour is kept, gaps are gaps, older values go", () => {
 	at(210, 4);
 	const [times, values] = hourOf(fleet.devices.get("d"), ["temperature"], base + 200_000);
 	assert.deepEqual(values, [1, 2, null, 3, 4]);
+	summary(fleet, "d", 20, { temperature_max_celsius: 9 }, base + 210_000); // it has waited in a queue
+	assert.deepEqual(hourOf(fleet.devices.get("d"), ["temperature"], base + 210_000)[1].slice(0, 3), [1, 2, 9]);
 	assert.deepEqual(times, [0, 10, 190, 200, 210].map((s) => base / 1000 + s));
 	at(SLOTS * 10 + 200, 5);
+	summary(fleet, "d", 0, { temperature_max_celsius: 7 }, base + SLOTS * 10_000 + 200_000); // of more than an hour ago
 	assert.deepEqual(hourOf(fleet.devices.get("d"), ["temperature"], base + SLOTS * 10_000 + 200_000)[1].filter(Boolean), [4, 5]);
 	at(9e9, 6); // a mad clock
 	assert.deepEqual(hourOf(fleet.devices.get("d"), ["temperature"], base + 9e12)[1], [6]);
@@ -132,8 +140,9 @@ test("hostile messages are refused or harmless", () => {
 	send(fleet, "__proto__/summary", '{"__proto__":{"temperature_max_celsius":1},"temperature_max_celsius":"<b>","frame___proto___fps":1,"mono_us":1e999}');
 	send(fleet, "__proto__/stage/constructor/__proto__", { p95_ms: "9", deadline_ms: [] });
 	send(fleet, "__proto__/alert/__proto__/_", alert({ toString: 1 }, { text: { a: 1 }, metric: 5 }));
+	send(fleet, "__proto__/missed", { alerts_count: 1e300, others_count: 0 });
 	const device = fleet.devices.get("__proto__");
-	assert.deepEqual([device.values.get("temperature"), device.apps.get("__proto__").fps, {}.temperature_max_celsius], [undefined, 1, undefined]);
+	assert.deepEqual([rowOf(device, NOW).missed, device.values.get("temperature"), device.apps.get("__proto__").fps, {}.temperature_max_celsius], [0, undefined, 1, undefined]);
 	assert.equal(rowOf(device, NOW).worst.text, "__proto__");
 	assert.equal(printable("a\u202Eb\u0000\u200B\uD800"), "a\uFFFDb\uFFFD\uFFFD\uFFFD");
 	for (let i = 0; i < 200; i++) {

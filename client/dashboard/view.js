@@ -68,7 +68,7 @@ export function createList(onOpen, onSort) {
 
 	// Only the rows in view exist; an element keeps its row while it is scrolled.
 	function draw(now, selected, fresh) {
-		height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row"));
+		height = fresh ? parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row")) : height;
 		const first = Math.max(0, Math.floor(list.scrollTop / height) - 6), count = Math.ceil(list.clientHeight / height) + 12;
 		set(body.style, "height", `${rows.length * height}px`);
 		while (pool.length < count) {

@@ -158,12 +158,15 @@ def pictures(page):
 def all_listed(page):
     until("all devices", lambda: count(page, "all") == DEVICES + 2, PATIENCE)
     until("all online", lambda: count(page, "online") == DEVICES + 2, PATIENCE)
+    page.evaluate("document.querySelector('#head .name').click()")  # an order that stays while it is scrolled
+    until("sorted", lambda: shown(page)[0].startswith("real-camera") and shown(page)[2].startswith("sim-0"))
     names, height = set(), page.evaluate("document.getElementById('list').scrollHeight")
     for top in range(0, height, 400):
         page.evaluate(f"document.getElementById('list').scrollTop = {top}; "
                       "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         names |= {text.split()[0] for text in shown(page)}
     assert names == {"real-camera", "real-hot", *(f"sim-{i}" for i in range(DEVICES))}, sorted(names)
+    page.evaluate("document.querySelector('#head .trouble').click()")
 
 
 def scrolling(page):
