@@ -14,7 +14,14 @@ const decoder = new TextDecoder();
 export const printable = (text) => text.slice(0, LIMITS.text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\uFFFD");
 const number = (from, key) => (Number.isFinite(from[key]) && Math.abs(from[key]) < 1e15 ? from[key] : undefined);
 const string = (from, key) => (typeof from[key] === "string" ? printable(from[key]) : undefined);
-const put = (map, limit, key, value) => (map.has(key) || map.size < limit) && Boolean(map.set(key, value));
+
+// false: there are too many, and none that is gone makes room.
+function put(map, limit, key, value, isGone = () => false) {
+	if (!map.has(key) && map.size >= limit) {
+		map.forEach((one, name) => isGone(one) && map.delete(name));
+	}
+	return (map.has(key) || map.size < limit) && Boolean(map.set(key, value));
+}
 
 function parse(bytes) {
 	let value = null;
@@ -59,7 +66,8 @@ function record(device, time, name, value) {
 		device.series.forEach((values) => { values[gone % SLOTS] = NaN; });
 	}
 	device.slot = Math.max(device.slot, slot);
-	if (device.series.has(name) || put(device.series, LIMITS.series, name, new Float32Array(SLOTS).fill(NaN))) {
+	const isGone = (values) => values.every(Number.isNaN);
+	if (device.series.has(name) || put(device.series, LIMITS.series, name, new Float32Array(SLOTS).fill(NaN), isGone)) {
 		device.series.get(name)[slot % SLOTS] = value;
 	}
 }
@@ -96,7 +104,8 @@ function takeStage(device, payload, names, time, _stamp, now) {
 	const numbers = ["rate_per_second", "p50_ms", "p95_ms", "p99_ms", "deadline_ms"].map((key) => [key, number(payload, key)]);
 	record(device, time, `stage/${names.join("/")}`, number(payload, "p95_ms"));
 	return put(device.stages, LIMITS.stages, names.join("/"),
-		{ name: names.map(printable).join("/"), heard: now, ...Object.fromEntries(numbers) });
+		{ name: names.map(printable).join("/"), heard: now, ...Object.fromEntries(numbers) },
+		(stage) => now - stage.heard > SLOT_MS * SLOTS);
 }
 
 function takeAlert(device, payload, names, _time, stamp) {

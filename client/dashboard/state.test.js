@@ -152,6 +152,10 @@ test("hostile messages are refused or harmless", () => {
 	}
 	assert.deepEqual([device.alerts.size, device.stages.size, device.diagnoses.size, device.series.size],
 		[LIMITS.alerts, LIMITS.stages, LIMITS.diagnoses, LIMITS.series]);
+	const later = NOW + SLOT_MS * SLOTS * 1.1; // what was not heard for an hour makes room
+	assert.equal(send(fleet, "__proto__/stage/a/new", { p95_ms: 1 }, { now: NOW + 60_000 }), false);
+	assert.equal(send(fleet, "__proto__/stage/a/new", { p95_ms: 1 }, { now: later }), true);
+	assert.deepEqual([...device.stages.keys(), ...device.series.keys()], ["a/new", "stage/a/new"]);
 	for (let i = 0; i < LIMITS.devices + 9; i++) {
 		send(fleet, `d${i}/status`, "online");
 	}
