@@ -221,6 +221,9 @@ const FILTERS = new Map([["all", () => true], ["alerts", (row) => row.alerts > 0
 	...["online", "stale", "offline"].map((state) => [state, (row) => row.state === state])]);
 
 function matches({ device, state, diagnosis }, words) {
+	if (!words.length) {
+		return true;
+	}
 	const text = [device.name, state, ...device.info.values(), diagnosis?.summary, ...device.apps.keys(),
 		...[...device.alerts.values()].flatMap((alert) => [alert.rule, alert.text])].join("\n").toLowerCase();
 	return words.every((word) => text.includes(word));
