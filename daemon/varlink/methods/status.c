@@ -156,11 +156,11 @@ static void put_other_stages(struct json *out, const struct apps *apps)
 	char buffer[512];
 	struct text text = TEXT_IN(buffer);
 	const char *name = apps_other_name(apps, 0);
-	text_add(&text, "%" PRIu64 " stages beyond the limits went into %s:",
-		apps_counts(apps)->stages_refused, APP_STAGE_OTHER);
 	if (!name) {
 		return;
 	}
+	text_add(&text, "%" PRIu64 " stages beyond the limits went into %s:",
+		apps_counts(apps)->stages_refused, APP_STAGE_OTHER);
 	for (size_t i = 0; (name = apps_other_name(apps, i)); i++) {
 		if (text.length + strlen(name) + 2 < text.size) {
 			text_add(&text, "%s %s", i ? "," : "", name);
