@@ -48,6 +48,12 @@ enum runhead_found runhead_look(const void *bytes, const struct runhead *wanted)
 	return head.crc == sum_of(&head) && head.reserved == 0 ? RUNHEAD_OTHER : RUNHEAD_DAMAGED;
 }
 
+bool runhead_is_new(const void *bytes)
+{
+	static const struct runhead zeros;
+	return memcmp(bytes, &zeros, sizeof(zeros)) == 0;
+}
+
 void runhead_clear(void *bytes)
 {
 	__atomic_store_n((uint64_t *)bytes, 0, __ATOMIC_RELEASE);

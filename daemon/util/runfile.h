@@ -63,6 +63,9 @@ enum runhead_found {
 /* What is at the start of a file that should begin with wanted. */
 enum runhead_found runhead_look(const void *bytes, const struct runhead *wanted);
 
+/* All zeros: nobody has written there, and what follows is zero as well. */
+bool runhead_is_new(const void *bytes);
+
 /* Around the initialisation of what follows the header: in between the file belongs to nobody. */
 void runhead_clear(void *bytes);
 void runhead_write(void *bytes, const struct runhead *wanted);

@@ -183,8 +183,11 @@ int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], stru
 	struct timeline_entry *entry =
 		(struct timeline_entry *)(void *)((struct runhead *)memory + 1);
 	if (!ours) {
+		const bool zeros = runhead_is_new(memory);
 		runhead_clear(memory);
-		memset(entry, 0, entries * sizeof(*entry));
+		if (!zeros) { /* else its pages would be touched, all at once */
+			memset(entry, 0, entries * sizeof(*entry));
+		}
 		runhead_write(memory, &wanted);
 	}
 	struct timeline *timeline = mem_zalloc(sizeof(*timeline));

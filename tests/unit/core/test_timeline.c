@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/unit.h"
@@ -44,6 +46,29 @@ START_TEST(entries_are_numbered_and_found)
 	ck_assert_str_eq(entry->subject, "cam");
 	ck_assert_str_eq(entry->text, "died in infer");
 	ck_assert_ptr_null(timeline_from(timeline, 2));
+}
+END_TEST
+
+START_TEST(new_memory_is_touched_where_entries_are)
+{
+	enum { ENTRIES = 1024 };
+	static const uint8_t boot[16] = "boot";
+	const size_t size = timeline_bytes(ENTRIES), page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char there[ENTRIES] = {0};
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	struct timeline *large;
+	size_t touched = 0, pages = (size + page - 1) / page;
+	ck_assert_int_eq(timeline_adopt(memory, ENTRIES, boot, &large), 0);
+	timeline_add(large, 1, TIMELINE_MARK, TIMELINE_INFO, "a", "b");
+	ck_assert_uint_lt(pages, ENTRIES);
+	ck_assert_int_eq(mincore(memory, size, there), 0);
+	for (size_t i = 0; i < pages; i++) {
+		touched += there[i] & 1;
+	}
+	ck_assert_uint_le(touched, 2);
+	timeline_destroy(large);
+	munmap(memory, size);
 }
 END_TEST
 
