@@ -91,10 +91,12 @@ static inline void strip(uint64_t *digits, unsigned *k, unsigned zeros, uint64_t
 /* digits / 10^k without zeros at its end. */
 static size_t put_fixed(uint64_t digits, unsigned k, char *ret)
 {
-	strip(&digits, &k, 8, 100000000);
-	strip(&digits, &k, 4, 10000);
-	strip(&digits, &k, 2, 100);
-	strip(&digits, &k, 1, 10);
+	if (digits % 10 == 0) {
+		strip(&digits, &k, 8, 100000000);
+		strip(&digits, &k, 4, 10000);
+		strip(&digits, &k, 2, 100);
+		strip(&digits, &k, 1, 10);
+	}
 	uint64_t whole = k < sizeof(tens) / sizeof(tens[0]) ? digits / tens[k] : 0;
 	size_t at = decimal_unsigned(whole, ret);
 	if (k > 0) {
