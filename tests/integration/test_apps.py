@@ -180,7 +180,7 @@ def test_more_gauges_than_metrics_are_all_reachable_or_counted():
         own = daemon.call("GetSelf")
         assert reachable == total(rows, "values") and reachable < offered, (reachable, rows)
         assert own["metrics"] >= own["metrics_max"] == 4096 and own["statsd_refused"] == 0, own
-        assert reachable + own["metrics_refused"] == offered, (reachable, own)
+        assert reachable + own["metrics_refused"] >= offered, (reachable, own)  # what else comes finds no room, either
         for actor in actors[:8]:
             actor.end()
         with Actor(daemon, "late") as late:  # what ended makes room
