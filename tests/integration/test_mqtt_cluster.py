@@ -246,12 +246,27 @@ def capabilities(nodes):
     return told
 
 
+def forbidden_topic(node):
+    """RabbitMQ closes the connection of MQTT 3.1.1 at each message that its user may not write."""
+    subprocess.run(["/usr/lib/rabbitmq/bin/rabbitmqctl", "-n", node.env["RABBITMQ_NODENAME"], "set_topic_permissions", "guest",
+                    "amq.topic", r"^(?!edgeprof\.[^.]*\.event\.)", ".*"], env=node.env, check=True, capture_output=True, timeout=120)
+    begin = time.monotonic()
+    with Board(node.port) as board:
+        board.connected()
+        board.alert()
+        until("it is given up", lambda: "event/alert: given up" in (board.status().get("reason") or ""), 15 * PATIENCE)
+        assert board.status()["dropped_alerts"] == 1, board.status()
+        print(f"  a forbidden topic: {board.status()['connects']} connections in {time.monotonic() - begin:.0f} s until it was given up")
+
+
 def try_cluster(make):
     with cluster(make) as nodes:
         failover(nodes)
         nodes[1].start()
         nodes[1].up()
         capabilities(nodes)
+        if make == rabbitmq:
+            forbidden_topic(nodes[0])
 
 
 def test_rabbitmq():

@@ -187,7 +187,11 @@ static void link_main(void *arg)
 		if (pushed) {
 			explain_collision(link, &end);
 		}
-		outbox_return(&link->outbox);
+		char topic[80];
+		if (outbox_return(&link->outbox, end.how == SESSION_LOST, topic, sizeof(topic))) {
+			snprintf(end.reason, sizeof(end.reason),
+				"the broker closes at %s: given up (its access list?)", topic);
+		}
 		set_away(link, end.reason, pushed);
 		link_pause(link, next_pause_ns(link, &end, pushed));
 	}

@@ -20,8 +20,9 @@ struct outbox_message {
 	int qos;
 	bool retain;
 	bool must_keep;
-	int slot; /* in the table; SLOT_NONE */
-	int mid;  /* the thread's, while in flight */
+	int slot;	  /* in the table; SLOT_NONE */
+	int mid;	  /* the thread's, while in flight */
+	unsigned strikes; /* connections that ended without a word when it was alone in flight */
 	uint64_t tag;
 	uint64_t t_ns; /* of what it reports; 0: unknown */
 	size_t size;   /* what it counts against the limit: with the allocator's share */

@@ -4,6 +4,7 @@
 #include "daemon/publish/outbox/outbox.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,9 +356,18 @@ void outbox_reject(struct outbox *outbox, struct outbox_message *message)
 	outbox_answered(outbox, -1, false);
 }
 
-void outbox_return(struct outbox *outbox)
+bool outbox_return(struct outbox *outbox, bool strike, char *ret_topic, size_t size)
 {
+	bool given_up = false;
 	pthread_mutex_lock(&outbox->lock);
+	struct outbox_message *first = TAILQ_FIRST(&outbox->flying.head);
+	if (first && strike && !TAILQ_NEXT(first, link) && ++first->strikes == OUTBOX_STRIKES) {
+		given_up = true;
+		snprintf(ret_topic, size, "%s", first->topic);
+		outbox_list_remove(&outbox->flying, first);
+		count_drop(outbox, first);
+		forget(outbox, first);
+	}
 	for (struct outbox_message *message;
 		(message = TAILQ_LAST(&outbox->flying.head, outbox_head));) {
 		outbox_list_remove(&outbox->flying, message);
@@ -367,6 +377,7 @@ void outbox_return(struct outbox *outbox)
 	}
 	outbox->counts.in_flight = 0;
 	pthread_mutex_unlock(&outbox->lock);
+	return given_up;
 }
 
 struct outbox_counts outbox_count(struct outbox *outbox)

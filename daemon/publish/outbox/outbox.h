@@ -27,6 +27,10 @@
  * one at most OUTBOX_FLIGHT_BYTES. */
 enum { OUTBOX_IN_FLIGHT = 16, OUTBOX_FLIGHT_BYTES = 64 << 10 };
 
+/* A broker may end the connection at a message that it refuses, and say nothing: after this number
+ * of connections the message is given up. Two clients with one id have long pauses by then. */
+enum { OUTBOX_STRIKES = 8 };
+
 enum { OUTBOX_PACE_AT_ONCE = 16, OUTBOX_PACE_PER_S = 20 };
 
 /* Counts since the start; messages and bytes are current. delivered: acknowledged, never QoS 0. */
@@ -93,8 +97,10 @@ bool outbox_answered(struct outbox *outbox, int mid, bool accepted);
 /* Thread. This message can never be sent: dropped and counted. */
 void outbox_reject(struct outbox *outbox, struct outbox_message *message);
 
-/* Thread. The connection is gone: what is in flight waits again, before all others, in order. */
-void outbox_return(struct outbox *outbox);
+/* Thread. The connection is gone: what is in flight waits again, before all others, in order.
+ * strike: the broker closed it and did not say why. True: a message was given up for that, dropped
+ * and counted; its topic is in ret_topic, shortened to size. */
+bool outbox_return(struct outbox *outbox, bool strike, char *ret_topic, size_t size);
 
 /* Any thread. */
 struct outbox_counts outbox_count(struct outbox *outbox);

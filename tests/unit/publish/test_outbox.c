@@ -135,14 +135,14 @@ START_TEST(a_lost_connection_puts_messages_back_in_order)
 	ck_assert(outbox_answered(&outbox, 2, true));
 	put(&outbox, OUTBOX_ALERT, "a4", 4);
 	put(&outbox, OUTBOX_SUMMARY, "s2", 4);
-	outbox_return(&outbox);
+	outbox_return(&outbox, false, NULL, 0);
 	ck_assert_uint_eq(outbox_count(&outbox).in_flight, 0);
 	static const char *const order[] = {"a1", "a3", "a4", "s1", "s2"};
 	for (int i = 0; i < COUNT(order); i++) {
 		take_is(&outbox, order[i], 5);
 		ck_assert(outbox_answered(&outbox, 5, true));
 	}
-	outbox_return(&outbox);
+	outbox_return(&outbox, false, NULL, 0);
 	ck_assert_uint_eq(outbox_count(&outbox).messages, 0);
 	outbox_finish(&outbox);
 }
@@ -161,7 +161,7 @@ START_TEST(after_a_loss_one_message_is_in_flight_and_each_answer_doubles_it)
 		take_is(&outbox, "a", mid);
 	}
 	ck_assert_ptr_null(outbox_take(&outbox, 0));
-	outbox_return(&outbox);
+	outbox_return(&outbox, false, NULL, 0);
 	int mid = 0, answered = 0;
 	for (unsigned window = 1; window <= OUTBOX_IN_FLIGHT; window *= 2) {
 		while (outbox_count(&outbox).in_flight < window) {
@@ -171,6 +171,31 @@ START_TEST(after_a_loss_one_message_is_in_flight_and_each_answer_doubles_it)
 		ck_assert(!outbox_count(&outbox).ready);
 		ck_assert(outbox_answered(&outbox, answered++, window % 4 == 0));
 	}
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(a_message_that_ends_each_connection_is_given_up)
+{
+	struct outbox outbox;
+	char topic[6] = "";
+	outbox_init(&outbox, 100, 1 << 20);
+	put(&outbox, OUTBOX_ALERT, "forbidden", 4);
+	put(&outbox, OUTBOX_ALERT, "a", 4);
+	take_is(&outbox, "forbidden", 1);
+	take_is(&outbox, "a", 2);
+	ck_assert(!outbox_return(&outbox, true, topic, sizeof(topic))); /* one of them */
+	for (int strike = 1; strike <= OUTBOX_STRIKES; strike++) {
+		take_is(&outbox, "forbidden", 1);
+		ck_assert(!outbox_return(&outbox, false, topic, sizeof(topic))); /* the network */
+		take_is(&outbox, "forbidden", 1);
+		ck_assert_int_eq(outbox_return(&outbox, true, topic, sizeof(topic)),
+			strike == OUTBOX_STRIKES);
+	}
+	ck_assert_str_eq(topic, "forbi");
+	ck_assert_uint_eq(outbox_count(&outbox).dropped[OUTBOX_ALERT], 1);
+	ck_assert_uint_eq(outbox_count(&outbox).messages, 1);
+	take_is(&outbox, "a", 1);
 	outbox_finish(&outbox);
 }
 END_TEST

@@ -232,7 +232,7 @@ START_TEST(few_bytes_are_in_flight_but_a_large_message_flies_alone)
 	while (outbox_take(&outbox, 0)) {
 		ck_assert_uint_le(outbox.flying.bytes, OUTBOX_FLIGHT_BYTES);
 	}
-	outbox_return(&outbox);
+	outbox_return(&outbox, false, NULL, 0);
 	ck_assert_uint_eq(outbox.flying.bytes + outbox.flying.messages, 0);
 	ck_assert_uint_eq(outbox.waiting[OUTBOX_ALERT].messages, OUTBOX_IN_FLIGHT + 1);
 	ck_assert_uint_eq(outbox.waiting[OUTBOX_ALERT].bytes, outbox_count(&outbox).bytes);
