@@ -5,7 +5,7 @@
 set -euo pipefail
 setpriv --pdeathsig TERM -- mosquitto_sub -h 127.0.0.1 -p "$1" -t 'edgeprof/+/summary' -t 'edgeprof/+/stage/+/+' -F '%t %p' |
 	jq --unbuffered -Rr '
-		def escape: gsub("(?<c>[,= \\\\])"; "\\\(.c)");
+		def escape: gsub("[[:cntrl:]]"; "_") | gsub("(?<c>[,= \\\\])"; "\\\(.c)");
 		index(" ") as $at | (.[:$at] / "/" | map(escape)) as $topic | .[$at + 1:] | fromjson? | . as $payload
 		| [to_entries[] | select((.value | type) == "number" and .key != "ts_ms") | "\(.key | escape)=\(.value)"]
 		| select(length > 0) | join(",") as $fields
