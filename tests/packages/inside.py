@@ -18,7 +18,12 @@ from harness import run_tests  # noqa: E402
 
 CONF = pathlib.Path("/etc/edgeprofd/edgeprofd.conf")
 OLD_COMMENT = "# A comment of the earlier version.\n"
-NAMES = ["edgeprofd", "edgeprofctl", "libedgeprof1", "libedgeprof-dev", "python3-edgeprof"]
+NAMES = ["edgeprofd", "edgeprofctl", "libedgeprof1", "libedgeprof-dev", "python3-edgeprof", "gstreamer1.0-edgeprof"]
+TRACER = """import ctypes
+gst = ctypes.CDLL("libgstreamer-1.0.so.0")
+gst.gst_plugin_load_by_name.restype = ctypes.c_void_p
+gst.gst_init(None, None)
+assert gst.gst_plugin_load_by_name(b"edgeprof")"""
 DEBIAN = {"PATH": os.environ["PATH"], "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "HOME": "/root"}
 
 
@@ -34,7 +39,8 @@ def apt(*arguments):
 
 
 def install(version, *options):
-    return apt("install", *options, "-o", "Dpkg::Options::=--force-confold", *sorted((HERE / version).glob("*.deb")))
+    return apt("install", "--no-install-recommends", *options, "-o", "Dpkg::Options::=--force-confold",
+               *sorted((HERE / version).glob("*.deb")))
 
 
 def version_of(name):
@@ -106,8 +112,13 @@ def test_the_programs_of_readme_and_of_a_tutorial_compile_and_run():
     assert python.startswith("/usr/lib/python3/dist-packages/edgeprof/_fast."), python
 
 
+def test_gstreamer_finds_its_tracer():
+    shell("python3", "-c", TRACER)
+
+
 def test_manual_pages_completions_and_the_catalog_are_there():
-    for file in ("man8/edgeprofd.8", "man5/edgeprofd.conf.5", "man1/edgeprofctl.1", "man3/edgeprof.3", "man3/edgeprof.3py"):
+    for file in ("man8/edgeprofd.8", "man5/edgeprofd.conf.5", "man1/edgeprofctl.1", "man3/edgeprof.3", "man3/edgeprof.3py",
+                 "man7/edgeprof-gstreamer.7"):
         assert f"/usr/share/man/{file}.gz" in shell("dpkg-query", "-L", *NAMES).stdout, file
     for file in ("bash-completion/completions/edgeprofctl", "zsh/site-functions/_edgeprofctl",
                  "fish/vendor_completions.d/edgeprofctl.fish", "edgeprofd/dropins/raspberry-pi.conf"):
