@@ -38,7 +38,8 @@ def build(root, compiler, buildtype, options):
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "CC": compiler,
                    "CXX": compiler.replace("gcc", "g++").replace("clang", "clang++")}
     commands = f"""cd /source
-        meson setup /build --wipe --werror --buildtype={buildtype} {' '.join(options)} || exit
+        rm -rf /build
+        meson setup /build --werror --buildtype={buildtype} {' '.join(options)} || exit
         ninja -C /build -k 0"""
     done = subprocess.run(["chroot", root, "sh", "-c", commands], env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
