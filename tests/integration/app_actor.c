@@ -36,13 +36,21 @@ static void *open_for_good(void *arg)
 	return NULL;
 }
 
+/* 0: not at all; a sleep of a moment takes long on a busy machine. */
+static void sleep_us(long us)
+{
+	struct timespec pause_for = {us / 1000000, us % 1000000 * 1000};
+	if (us > 0) {
+		nanosleep(&pause_for, NULL);
+	}
+}
+
 static void run(const char *stage, long count, long us)
 {
 	int id = edgeprof_stage(stage);
-	struct timespec pause_for = {us / 1000000, us % 1000000 * 1000};
 	for (long i = 0; i < count; i++) {
 		edgeprof_token token = edgeprof_begin(id);
-		nanosleep(&pause_for, NULL);
+		sleep_us(us);
 		edgeprof_end(token);
 	}
 }
@@ -50,10 +58,9 @@ static void run(const char *stage, long count, long us)
 static void frames(long count, long us)
 {
 	static uint64_t frame;
-	struct timespec pause_for = {us / 1000000, us % 1000000 * 1000};
 	for (long i = 0; i < count; i++) {
 		edgeprof_frame_begin(++frame);
-		nanosleep(&pause_for, NULL);
+		sleep_us(us);
 		edgeprof_frame_end();
 	}
 }
