@@ -32,7 +32,7 @@ def in_infer(script, daemon):
 def end(script, word):
     script.process.stdin.write(word + "\n")
     script.process.stdin.flush()
-    script.process.wait(20)
+    script.process.wait()
 
 
 def test_ways_to_die_inside_a_stage():
@@ -45,7 +45,7 @@ def test_ways_to_die_inside_a_stage():
             in_infer(script, daemon)
             if how == "kill":
                 script.process.kill()
-                script.process.wait(20)
+                script.process.wait()
             else:
                 end(script, how)
             until(f"last words after {how}", lambda: last_words in texts(daemon))
@@ -59,7 +59,7 @@ def test_what_was_written_right_before_the_end_counts():
         os.kill(daemon.pid, signal.SIGSTOP)
         script.tell([f"0 complete 0 infer {MS} {i}" for i in range(3000)])
         script.process.kill()
-        script.process.wait(20)
+        script.process.wait()
         os.kill(daemon.pid, signal.SIGCONT)
         arrived(daemon, {"infer": 3000})
         until("its end", lambda: "died" in texts(daemon))
@@ -126,7 +126,7 @@ def test_a_child_goes_on_when_its_parent_dies():
         try:
             until("both", lambda: len(app_of(daemon)["processes"]) == 2)
             script.process.kill()
-            script.process.wait(20)
+            script.process.wait()
             until("the parent's last words", lambda: "died in `infer`, frame 8841" in texts(daemon))
             rest = app_of(daemon)
             assert [p["pid"] for p in rest["processes"]] == [child] and rest["state"] == "running", rest
