@@ -90,14 +90,14 @@ def cluster(make):
             after()
 
 
-def rabbitmq(folder):
+def rabbitmq(folder, count=3):
     ports = [mosquitto.free_port() for _ in range(7)]
     epmd, nodes = ports[6], []
     cookie = folder / ".erlang.cookie"
     cookie.write_text("EDGEPROFTEST")
     cookie.chmod(0o400)
-    members = "".join(f"cluster_formation.classic_config.nodes.{i + 1} = edge{i}@localhost\n" for i in range(3))
-    for i in range(3):
+    members = "".join(f"cluster_formation.classic_config.nodes.{i + 1} = edge{i}@localhost\n" for i in range(count))
+    for i in range(count):
         own = folder / f"edge{i}"
         own.mkdir()
         (own / "plugins").write_text("[rabbitmq_mqtt].\n")

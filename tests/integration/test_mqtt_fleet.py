@@ -20,15 +20,21 @@ AT_ONCE, PER_S = 16, 20  # daemon/publish/outbox/outbox.h
 
 
 class Fleet:
-    def __init__(self, port):
-        self.child = subprocess.Popen([str(FLEET), str(port), str(COUNT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, port, *words):
+        self.child = subprocess.Popen([str(FLEET), str(port), *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       text=True, preexec_fn=mosquitto.die_with_parent)
 
-    def ask(self, line):
+    def send(self, line):
         self.child.stdin.write(line + "\n")
         self.child.stdin.flush()
+
+    def answer(self):
         names = ("connected", "connects", "waiting", "delivered", "dropped", "dropped_alerts")
         return dict(zip(names, map(int, self.child.stdout.readline().split())))
+
+    def ask(self, line):
+        self.send(line)
+        return self.answer()
 
     def __enter__(self):
         return self
@@ -69,7 +75,7 @@ def test_fifty_devices_come_back_without_a_storm():
     log = pathlib.Path(broker.folder) / "log"
     with open(broker.config, "a", encoding="utf-8") as config:
         config.write(f"log_dest file {log}\nlog_type notice\nlog_timestamp true\nmax_inflight_messages 0\n")
-    with broker, Fleet(broker.port) as fleet:
+    with broker, Fleet(broker.port, COUNT) as fleet:
         until("all are connected", lambda: fleet.ask("tell")["connected"] == COUNT, 60)
         listener = Listener(broker.port)
         try:
