@@ -3,7 +3,6 @@
 import os
 import pty
 import select
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ SOURCE = os.environ["EDGEPROF_SOURCE"]
 BUILD = os.environ["EDGEPROF_BUILD"]
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 from fake_daemon import FakeDaemon, error  # noqa: E402,F401
+
+from harness import ctl_for_others  # noqa: E402
 
 CTL = os.path.join(BUILD, "client", "edgeprofctl", "edgeprofctl")
 T = 1763703625123450  # cJSON itself would print this one with an exponent
@@ -177,11 +178,9 @@ new     -         -       -       -          -       1  insufficient data
 
 class Case(unittest.TestCase):
     def ctl_as_nobody(self, *words):
-        """The command as another user: a copy, for others may not look into the folder of the build."""
+        """The command as another user."""
         os.chmod(self.directory.name, 0o755)
-        command = os.path.join(self.directory.name, "edgeprofctl")
-        shutil.copy(CTL, command)
-        return subprocess.run([command, *words], env=self.environment, capture_output=True,
+        return subprocess.run([ctl_for_others(self.directory.name), *words], env=self.environment, capture_output=True,
                               timeout=60, user=65534, group=65534, extra_groups=[])
 
     def setUp(self):

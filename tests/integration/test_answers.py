@@ -4,10 +4,9 @@
 every verb of edgeprofctl against the real daemon."""
 import contextlib
 import json
-import pathlib
 import subprocess
 
-from harness import CTL, DEMO, SOURCE, Daemon, run_tests, program, until
+from harness import CTL, DEMO, SOURCE, Daemon, ctl_for_others, run_tests, program, until
 
 import varlink_idl
 
@@ -202,9 +201,7 @@ def test_unprivileged_user_may_ask_but_not_change():
             os.setgroups([])
             os.setgid(65534)
             os.setuid(65534)
-        ctl = pathlib.Path(daemon.dir) / "edgeprofctl"
-        ctl.write_bytes(CTL.read_bytes())
-        ctl.chmod(0o755)
+        ctl = ctl_for_others(daemon.dir)
         ask = subprocess.run([str(ctl), "status"], env=daemon.env, capture_output=True, text=True, preexec_fn=nobody, timeout=30)
         assert ask.returncode == 0, ask
         change = subprocess.run(

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import CTL, Daemon, program, run_tests, until
+from harness import CTL, Daemon, ctl_for_others, program, run_tests, until
 
 RUNS = int(os.environ.get("EDGEPROF_EXEC_RUNS", 100))
 CPU = min(os.sched_getaffinity(0))
@@ -28,9 +28,9 @@ KEYS = {
 WAIT = "import sys, time\nprint('up', flush=True)\nsys.stdin.read()\n"
 
 
-def run(*arguments, **options):
+def run(*arguments, ctl=CTL, **options):
     options = {"capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run([str(CTL), "exec", *map(str, arguments)], **options)
+    return subprocess.run([str(ctl), "exec", *map(str, arguments)], **options)
 
 
 def measured(*arguments, **options):
@@ -198,12 +198,13 @@ def test_ps_shows_that_the_controls_hold():
 def test_a_refused_control_runs_nothing():
     if os.geteuid() != 0:
         return "needs root, to be an ordinary user"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as programs:
         os.chmod(folder, 0o777)
+        os.chmod(programs, 0o755)
         proof = folder + "/ran"
         for control, word in ((["--rr", "50"], "CAP_SYS_NICE"), (["--nice", "-5"], "nice limit"),
                               (["--quota", "50%"], "quota"), (["--cpus", "0-1023"], "available")):
-            done = run("-o", folder + "/out", *control, "touch", proof, **USER, cwd=folder)
+            done = run("-o", folder + "/out", *control, "touch", proof, ctl=ctl_for_others(programs), **USER, cwd=folder)
             assert done.returncode in (64, 69, 77) and word in done.stderr, done
             assert done.stderr.count("\n") == 1, done
         for arguments in (["--rr", "5", "--fifo", "5"], ["--rr", "0"], ["--quota", "0"], ["--env", "x"], ["--cpus", "a"]):

@@ -71,7 +71,7 @@ def test_hellos_that_are_none_are_refused_and_leave_no_descriptor():
             (hello(), [memfd()]),
             (hello(), [read_end]),
             (hello(), [good() for _ in range(10)]),
-            (hello(clock=1), [good()]),
+            (hello(clock=1 << 62), [good()]),
             (hello(page=12345), [good()]),
             (hello()[:40], [good()]),
             (hello() + b"x" * 5000, [good()]),

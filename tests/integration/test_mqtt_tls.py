@@ -178,8 +178,13 @@ def test_the_common_name_is_no_name():
 
 def test_the_common_name_is_no_name_of_a_host_either():
     """Where a certificate has no DNS names, OpenSSL alone takes the common name."""
+    try:
+        socket.gethostbyname("localhost")
+    except OSError as error:
+        return f"localhost: {error}"
     for names in ("", "email:a@b.example", "IP:127.0.0.1"):
         print(refuses_server(names, "localhost", "not for the host localhost", host="localhost"))
+    return None
 
 
 def test_expired_certificate_is_refused():

@@ -81,7 +81,7 @@ def cmake(root, work, version):
     prefix = next(path for path in root.rglob("edgeprof.h")).parents[1]
     (work / "CMakeLists.txt").write_text(PROJECT.format(version=version))
     shutil.rmtree(work / "build", ignore_errors=True)
-    return run(["cmake", "-S", work, "-B", work / "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
+    return run(["cmake", "-G", "Ninja", "-S", work, "-B", work / "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
                dict(COMPILERS, CFLAGS=FLAGS, CXXFLAGS=FLAGS))
 
 

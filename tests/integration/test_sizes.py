@@ -8,14 +8,14 @@ import re
 import subprocess
 import tempfile
 
-from harness import CTL, Daemon, run_tests, until
+from harness import CTL, Daemon, ctl_for_others, run_tests, until
 from test_apps import Actor, attached
 
 MIB, GIB = 1 << 20, 1 << 30
 
 
-def size(*paths, **options):
-    return subprocess.run([CTL, "model-size", *paths], capture_output=True, text=True, timeout=60, **options)
+def size(*paths, ctl=CTL, **options):
+    return subprocess.run([ctl, "model-size", *paths], capture_output=True, text=True, timeout=60, **options)
 
 
 def models(*paths):
@@ -61,14 +61,15 @@ def test_links_are_followed_and_count_once():
 
 
 def test_what_cannot_be_read_is_reported():
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as programs:
         root = pathlib.Path(folder)
         root.chmod(0o755)
+        os.chmod(programs, 0o755)
         (root / "closed").mkdir()
         (root / "model\033[2J.onnx").write_bytes(b"x" * 100)
         (root / "closed").chmod(0)
         (root / "dangling").symlink_to("nowhere")
-        done = size("-j", root, **({"user": 65534, "group": 65534} if os.geteuid() == 0 else {}))
+        done = size("-j", root, ctl=ctl_for_others(programs), **({"user": 65534, "group": 65534} if os.geteuid() == 0 else {}))
         row = json.loads(done.stdout)["models"][0]
         assert done.returncode == 66 and (row["size_bytes"], row["unreadable"]) == (100, 2), done
         assert "closed: Permission denied" in done.stderr and "dangling: No such file" in done.stderr, done
@@ -86,7 +87,7 @@ def test_what_cannot_be_read_is_reported():
 
 # covers G0.8 G0.9 G2.4 G4.10
 def test_the_memory_page_has_system_processes_and_marks():
-    more = "[process limited]\nmatch = *app-actor*\nmemory_limit = 4M\n"
+    more = "[process limited]\nmatch = *app-actor*\nmemory_limit = 1M\n"
     with Daemon("[sampling]\ninterval = 200ms\n" + more) as daemon, Actor(daemon) as actor:
         attached(daemon, actor)
         until("the process and its limit", lambda: any(
