@@ -278,7 +278,8 @@ def test_a_restart_of_the_daemon_begins_and_ends_nothing():
             end()
             daemon.start()
             again = firing(daemon, "app_gone", "cam")
-            assert again and again["since_us"] == gone["since_us"] and again["value"] == 1, again
+            # the offset of the wall clock is measured anew
+            assert again and abs(again["since_us"] - gone["since_us"]) < 100_000 and again["value"] == 1, (again, gone)
             assert firing(daemon, "throttled"), "it is listed before its metric is read"
             def is_back():  # an app looks for a daemon once a second, when it has an event
                 eye.do("runs infer 1 0")

@@ -194,7 +194,7 @@ def test_reloads_without_end_keep_alerts_and_memory():
         since = until("it fires", busy)[0]["since_us"]
         before = rounds(30)
         after = rounds(120)
-        assert busy()[0]["since_us"] == since
+        assert abs(busy()[0]["since_us"] - since) < 100_000
         assert after[1] <= before[1] + 40, (before, after)  # files that it keeps open; a leak is 120
         if not sanitized(daemon):  # they keep what is freed
             assert after[0] <= before[0] + 1024, (before, after)

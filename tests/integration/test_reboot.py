@@ -155,7 +155,7 @@ def test_alerts_go_on_after_a_reboot():
             daemon.stop()
             daemon.start()
             again = until("they are judged again", lambda: len(alerts(daemon)) >= 2 and alerts(daemon))
-            assert again["used"]["since_us"] == after["used"]["since_us"], (after, again)
+            assert abs(again["used"]["since_us"] - after["used"]["since_us"]) < 100_000, (after, again)
             assert again["used"]["acked"], again
         (board.state / "alerts").write_bytes(b"damaged" * 100)
         with board.boot() as daemon:
