@@ -46,15 +46,15 @@ static void emit_open(struct reader *reader)
 	reader->cursor->open.count = 0;
 }
 
-/* Where the next point is to be written: to its place, when nothing else can come there. */
+/* Where to write the next point: into the answer, if it goes there as it is. */
 static struct history_point *place_for(struct reader *reader, struct history_point *aside)
 {
 	const bool direct = reader->cursor->step_ns == 0 && reader->count < reader->max;
 	return direct ? &reader->points[reader->count] : aside;
 }
 
-/* Takes one sample or bucket, of place_for(). False when there is no room for it: it is to come
- * again. */
+/* Takes one sample or bucket that was written to place_for(). False when there is no room: the next
+ * call reads it again. */
 static bool take(struct reader *reader, const struct history_point *point)
 {
 	struct history_cursor *cursor = reader->cursor;

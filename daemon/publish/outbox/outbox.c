@@ -326,7 +326,9 @@ static struct outbox_message *land(struct outbox *outbox, int mid)
 		outbox_list_remove(&outbox->flying, message);
 		outbox->counts.in_flight--;
 		outbox->counts.answered += message->qos > 0;
-		outbox->window *= outbox->window < OUTBOX_IN_FLIGHT ? 2 : 1;
+		if (message->qos > 0 && outbox->window < OUTBOX_IN_FLIGHT) {
+			outbox->window *= 2; /* nobody answers QoS 0 */
+		}
 	}
 	return message;
 }

@@ -162,6 +162,7 @@ START_TEST(after_a_loss_one_message_is_in_flight_and_each_answer_doubles_it)
 	}
 	ck_assert_ptr_null(outbox_take(&outbox, 0));
 	outbox_return(&outbox, false, NULL, 0);
+	ck_assert_uint_eq(outbox.window, 1);
 	int mid = 0, answered = 0;
 	for (unsigned window = 1; window <= OUTBOX_IN_FLIGHT; window *= 2) {
 		while (outbox_count(&outbox).in_flight < window) {
@@ -171,6 +172,23 @@ START_TEST(after_a_loss_one_message_is_in_flight_and_each_answer_doubles_it)
 		ck_assert(!outbox_count(&outbox).ready);
 		ck_assert(outbox_answered(&outbox, answered++, window % 4 == 0));
 	}
+	outbox_finish(&outbox);
+}
+END_TEST
+
+START_TEST(what_nobody_answers_opens_no_window)
+{
+	struct outbox outbox;
+	outbox_init(&outbox, 100, 1 << 20);
+	put(&outbox, OUTBOX_SUMMARY, "s", 4);
+	take_is(&outbox, "s", 1);
+	outbox_return(&outbox, false, NULL, 0);
+	take_is(&outbox, "s", 1);
+	ck_assert(outbox_answered(&outbox, 1, true)); /* written */
+	put(&outbox, OUTBOX_ALERT, "a", 4);
+	put(&outbox, OUTBOX_ALERT, "b", 4);
+	take_is(&outbox, "a", 2);
+	ck_assert_ptr_null(outbox_take(&outbox, 0));
 	outbox_finish(&outbox);
 }
 END_TEST
