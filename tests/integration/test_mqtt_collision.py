@@ -45,11 +45,12 @@ def test_two_daemons_with_one_id():
                 more = sum(status(d)["connects"] for d in (one, other)) - sum(connects)
                 print(f"  found after {took:.1f} s and {sum(connects)} connects; {more} in the next 30 s")
                 assert more <= 3, more  # whoever was pushed out stays away for 30 to 60 s
-                assert sum(connects) <= 24, connects
+                assert sum(connects) <= 30, connects  # ten each without a pause, then with longer and longer ones
                 loser = one if says_so(one) else other
                 assert told(loser, "ended the connection") == 1, loser.log()
-                # the first had held, three that did not are no evidence yet, and some break instead of being closed
-                assert told(loser, "connection lost") <= 6, loser.log()
+                # three, then that there are more, however many broke instead of being closed
+                assert told(loser, "connection lost") <= 3, loser.log()
+                assert told(loser, "connections end within seconds") <= 1, loser.log()
                 assert "another client" in loser.ctl("status").stdout
 
 
@@ -85,6 +86,7 @@ def test_quick_restarts_of_the_broker_are_no_second_client():
 
 
 def test_a_proxy_that_closes_what_is_a_few_seconds_old_is_no_second_client():
+    """Nor does it fill the log: three losses are told, then that there are more, then that one holds."""
     with mosquitto.Broker() as broker, Proxy(broker.port) as proxy, Daemon(CONFIG.format(proxy.port)) as daemon:
         for count in range(1, 6):
             until("connected", lambda: (s := status(daemon))["state"] == "connected" and s["connects"] >= count)
@@ -94,6 +96,8 @@ def test_a_proxy_that_closes_what_is_a_few_seconds_old_is_no_second_client():
             proxy.set("pass")
         until("connected", lambda: status(daemon)["state"] == "connected")
         assert told(daemon, "another client") == 0, daemon.log()
+        assert told(daemon, "connection lost") == 3 and told(daemon, "connections end within seconds") == 1, daemon.log()
+        until("holds", lambda: daemon.log().rstrip().endswith(f"broker 127.0.0.1:{proxy.port} connected"), 30)
 
 
 def test_a_wrong_password_after_losses_is_what_the_status_says():

@@ -21,7 +21,7 @@
 
 enum {
 	STABLE_S = 10,	/* a connection that held this long starts the pauses again */
-	SHORT_MAX = 10, /* connections in a row that did not, until the pauses grow */
+	SHORT_MAX = 10, /* connections in a row that did not, until each pause is longer */
 };
 
 static void link_unref(struct mqtt_link *link)
@@ -66,6 +66,7 @@ void mqtt_link_unlock(struct mqtt_link *link)
 static void set_away(struct mqtt_link *link, const char *reason, bool pushed)
 {
 	struct mqtt_link_status *status = mqtt_link_lock(link);
+	status->flaps = link->short_lived;
 	status->broker = status->failed = round_broker(&link->round);
 	status->failures++;
 	snprintf(status->failed_reason, sizeof(status->failed_reason), "%s", reason);
@@ -152,17 +153,15 @@ static void explain_collision(const struct mqtt_link *link, struct session_end *
  * time, unless connections have ended at once for a long time. */
 static uint64_t next_pause_ns(struct mqtt_link *link, const struct session_end *end, bool pushed)
 {
-	bool held = end->up_ns >= STABLE_S * NS_PER_S;
 	bool lost = end->up_ns > 0;
-	bool over = round_ended(&link->round, link->options.brokers, end->up_ns > 0);
-	if (held || lost) {
-		link->short_lived = held ? 0 : link->short_lived + 1;
+	bool over = round_ended(&link->round, link->options.brokers, lost);
+	if (lost) {
 		link->attempt = link->short_lived > SHORT_MAX ? link->short_lived - SHORT_MAX : 0;
 	}
 	if (pushed) {
 		return collision_pause_ns(end->how, link->options.backoff_max_ns, random_number());
 	}
-	if (lost && collision_tries_at_once(&link->collision)) {
+	if (lost && link->attempt == 0 && collision_tries_at_once(&link->collision)) {
 		return 0;
 	}
 	if (!over) {
@@ -187,10 +186,15 @@ static void link_main(void *arg)
 		if (pushed) {
 			explain_collision(link, &end);
 		}
+		if (end.up_ns > 0) {
+			bool held = end.up_ns >= STABLE_S * NS_PER_S;
+			link->short_lived = held ? 0 : link->short_lived + 1;
+		}
 		char topic[80];
 		if (outbox_return(&link->outbox, end.how == SESSION_LOST, topic, sizeof(topic))) {
 			snprintf(end.reason, sizeof(end.reason),
 				"the broker closes at %s: given up (its access list?)", topic);
+			link->short_lived = 0; /* that explains the ones before */
 		}
 		set_away(link, end.reason, pushed);
 		link_pause(link, next_pause_ns(link, &end, pushed));

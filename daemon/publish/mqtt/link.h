@@ -38,6 +38,7 @@ struct mqtt_link_status {
 	uint64_t failures;
 	uint64_t connects, losses; /* since start; a loss is the end of a connection that was up */
 	uint64_t births;	   /* of Home Assistant */
+	unsigned flaps;		   /* connections in a row that ended within seconds */
 	bool taken;    /* another client uses our id; until a connection held for minutes */
 	bool pushed;   /* it ended the last connection; until the next one held for seconds */
 	bool refused;  /* this connection's broker did not take a message */

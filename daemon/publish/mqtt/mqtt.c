@@ -26,6 +26,9 @@
  * nothing to say and answers at once unless it hangs in a call. */
 enum { CLOSE_CONNECTED_MS = 2300, CLOSE_AWAY_MS = 250 };
 
+/* Connections in a row that end within seconds, each of which is reported. */
+enum { FLAPS_MAX = 3 };
+
 static const enum broker_state broker_states[] = {
 	[LINK_CONNECTING] = BROKER_CONNECTING,
 	[LINK_CONNECTED] = BROKER_CONNECTED,
@@ -89,7 +92,14 @@ static void update_status(struct mqtt *mqtt)
 	} else if (status.pushed) {
 		/* logged once, not each time the two clients evict each other */
 	} else if (status.losses != before.losses) {
-		report(mqtt, status.lost, TIMELINE_WARNING, "connection lost", status.reason);
+		if (status.flaps <= FLAPS_MAX) {
+			report(mqtt, status.lost, TIMELINE_WARNING, "connection lost",
+				status.reason);
+		} else if (before.flaps <= FLAPS_MAX) {
+			report(mqtt, status.lost, TIMELINE_WARNING,
+				"connections end within seconds; no more reports until one holds",
+				status.reason);
+		}
 	} else if (status.state == LINK_AWAY && before.state == LINK_CONNECTING) {
 		report(mqtt, status.broker, TIMELINE_WARNING, "is not reachable", status.reason);
 	} else if (status.state == LINK_CONNECTED && status.failures != before.failures &&
@@ -100,10 +110,12 @@ static void update_status(struct mqtt *mqtt)
 	if (status.refused && !before.refused) {
 		report(mqtt, status.broker, TIMELINE_WARNING, "is connected", status.reason);
 	}
+	const bool quiet = status.pushed || status.flaps > FLAPS_MAX;
+	if (status.state == LINK_CONNECTED && !quiet &&
+		(status.connects != before.connects || before.flaps > FLAPS_MAX)) {
+		report(mqtt, status.broker, TIMELINE_INFO, "connected", "");
+	}
 	if (status.connects != before.connects && status.state == LINK_CONNECTED) {
-		if (!status.pushed) {
-			report(mqtt, status.broker, TIMELINE_INFO, "connected", "");
-		}
 		mqtt_publish_retained(mqtt);
 		update_counts(mqtt);
 	}

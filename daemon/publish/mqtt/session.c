@@ -318,6 +318,7 @@ static void set_steady(struct mqtt_link *link, bool calm)
 		status->pushed = false;
 		status->reason[0] = '\0';
 	}
+	status->flaps = 0;
 	status->taken = status->taken && !calm;
 	mqtt_link_unlock(link);
 }
