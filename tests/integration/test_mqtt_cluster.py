@@ -14,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 from harness import run_tests_with_broker, until
 
@@ -27,8 +28,8 @@ START_S = 240  # three Erlang systems on a loaded machine
 class Node:
     """One server of a cluster; environment and folder are its own."""
 
-    def __init__(self, command, folder, port, env):
-        self.command, self.folder, self.port, self.env, self.process = command, folder, port, env, None
+    def __init__(self, command, folder, port, env, health=0):
+        self.command, self.folder, self.port, self.env, self.health, self.process = command, folder, port, env, health, None
 
     def start(self):
         with open(self.folder / "log", "ab") as log:
@@ -46,7 +47,13 @@ class Node:
     def serves(self):
         """Whether it accepts a session: that takes a majority of the nodes."""
         assert not self.process or self.process.poll() is None, (self.folder / "log").read_text(errors="replace")[-3000:]
-        return publish(self.port, "probe/start", "x", 1)
+        return publish(self.port, "probe/start", "x", 1) and self.healthy()
+
+    def healthy(self):
+        """NATS says when a node that comes back has caught up; killed before, the next one takes messages with it."""
+        with contextlib.suppress(OSError):
+            return not self.health or urllib.request.urlopen(f"http://127.0.0.1:{self.health}/healthz", timeout=5).status == 200
+        return False
 
     def up(self):
         try:
@@ -119,15 +126,15 @@ def rabbitmq(folder, count=3):
 
 
 def nats(folder):
-    ports, nodes = [mosquitto.free_port() for _ in range(9)], []
+    ports, nodes = [mosquitto.free_port() for _ in range(12)], []
     routes = ", ".join(f"nats://127.0.0.1:{port}" for port in ports[3:6])
     for i in range(3):
         own = folder / f"edge{i}"
         own.mkdir()
         (own / "conf").write_text(
-            f"server_name: edge{i}\nlisten: 127.0.0.1:{ports[6 + i]}\njetstream {{ store_dir: {own}/js }}\n"
+            f"server_name: edge{i}\nlisten: 127.0.0.1:{ports[6 + i]}\nhttp: 127.0.0.1:{ports[9 + i]}\njetstream {{ store_dir: {own}/js }}\n"
             f"cluster {{ name: edge, listen: 127.0.0.1:{ports[3 + i]}, routes: [{routes}] }}\nmqtt {{ listen: 127.0.0.1:{ports[i]} }}\n")
-        nodes.append(Node([shutil.which("nats-server"), "-c", str(own / "conf")], own, ports[i], dict(os.environ)))
+        nodes.append(Node([shutil.which("nats-server"), "-c", str(own / "conf")], own, ports[i], dict(os.environ), ports[9 + i]))
     return nodes, lambda: None
 
 
@@ -140,8 +147,14 @@ def version(which):
 
 
 def failover(nodes):
-    """The watcher is at the third node, which is never killed."""
+    """The watcher is at the third node, which is never killed. A node that a device has left may be too busy with the
+    loss of the other one to answer in time: then the next in the list is right."""
     first, second, third = nodes
+
+    def elsewhere(than):
+        now = board.status()
+        return now["state"] == "connected" and now["port"] != than.port and now["port"]
+
     events = Events(third)
     hosts = ",".join(f"127.0.0.1:{node.port}" for node in nodes)
     try:
@@ -151,23 +164,25 @@ def failover(nodes):
             board.alert(2)
             first.kill()
             board.alert(2)
-            until("the second", lambda: (s := board.status())["state"] == "connected" and s["port"] == second.port, PATIENCE)
+            ports = [until("another", lambda: elsewhere(first), PATIENCE)]
             begin = time.monotonic()
             first.start()
             first.up()
             print(f"  the first is back after {time.monotonic() - begin:.0f} s")
             second.kill()
             board.alert(2)
-            until("the first again", lambda: (s := board.status())["state"] == "connected" and s["port"] == first.port, PATIENCE)
+            ports.append(until("not the second", lambda: elsewhere(second), PATIENCE))
+            print(f"  after each death at node {', '.join(str([n.port for n in nodes].index(port) + 1) for port in ports)}")
             until("all is delivered", lambda: board.status()["queued"] == 0, PATIENCE)
-            until("every event arrived", lambda: len(events.first_arrivals()) >= len(board.raised), PATIENCE)
+            with contextlib.suppress(AssertionError):  # what is missing is said below
+                until("every event arrived", lambda: len(events.first_arrivals()) >= len(board.raised), PATIENCE)
             found = events.first_arrivals()
             assert [state for _, state in found] == [state for state, _, _ in board.raised], (found, board.raised)
             assert found == sorted(found), found
             print(f"  {len(found)} events in order, {len(events.seen) - len(found)} repeated, {board.status()['connects']} connections")
-            print(f"  status, retained, at the node of the device: {heard(first.port, STATUS, 10) or 'nothing'}, "
-                  f"at another: {heard(third.port, STATUS, 10) or 'nothing'}")
-            assert "online" in heard(first.port, STATUS, 20)
+            print(f"  status, retained, at node 1: {heard(first.port, STATUS, 10) or 'nothing'}, "
+                  f"at node 3: {heard(third.port, STATUS, 10) or 'nothing'}")
+            assert "online" in heard(ports[-1], STATUS, 20)
             watcher = subprocess.Popen(["stdbuf", "-oL", "mosquitto_sub", "-h", "127.0.0.1", "-p", str(third.port), "-t", STATUS, "-W", "60", "-d"],
                                        stdout=subprocess.PIPE, text=True, preexec_fn=mosquitto.die_with_parent)
             try:
