@@ -89,12 +89,13 @@ static void fork_child(void)
 /* Touched, and kept for good. */
 static void allocate(long mib)
 {
-	static char *kept;
+	static void *newest; /* begins with the address of the one before */
 	size_t size = (size_t)mib << 20;
-	free(kept);
-	kept = malloc(size);
-	if (kept) {
-		memset(kept, 1, size);
+	void **memory = malloc(size);
+	if (memory) {
+		memset(memory, 1, size);
+		*memory = newest;
+		newest = memory;
 	}
 }
 
