@@ -2,6 +2,7 @@
 """What the integration tests stand on: a real daemon in a run directory of its own, a raw Varlink
 client, edgeprofctl, and waiting for things to become true. Only the standard library."""
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -246,6 +247,20 @@ def program(command, env, **options):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def ends_are_hidden():
+    """Why a bystander cannot know how a process ended that its parent waited for at once; None: Linux 6.15 tells."""
+    child = os.fork()
+    if child == 0:
+        os._exit(3)
+    pidfd = os.pidfd_open(child)
+    os.waitpid(child, 0)
+    asked = bytearray(struct.pack("Q", 8).ljust(64, b"\0"))  # PIDFD_INFO_EXIT
+    with contextlib.suppress(OSError):
+        fcntl.ioctl(pidfd, 0xC040FF0B, asked)  # PIDFD_GET_INFO
+    os.close(pidfd)
+    return None if struct.unpack_from("i", asked, 60)[0] == 3 << 8 else "this kernel does not keep how a process ended (PIDFD_GET_INFO)"
 
 
 def run_tests(namespace):

@@ -79,7 +79,7 @@ def test_killed_app_leaves_its_last_words_in_the_report():
         attached(daemon, actor)
         actor.do("runs infer 5 1000", "frame 8841", "open infer")
         until("the open stage", lambda: app_of(daemon)["processes"][0]["open"])
-        actor.kill(signal.SIGKILL)
+        actor.process.kill()
         until("it is told", lambda: told(daemon))
         assert "State       died in `infer`, frame 8841 (" in written(daemon).read_text()
         assert daemon.call("GetReport")["last_words"] == "died in `infer`, frame 8841"

@@ -5,7 +5,7 @@ import json
 import re
 import signal
 
-from harness import Daemon, VarlinkError, run_tests, until
+from harness import Daemon, VarlinkError, ends_are_hidden, run_tests, until
 from reckoning import MS, Script, arrived
 from test_apps import Actor
 
@@ -106,6 +106,8 @@ def ends(daemon, how):
 
 
 def test_how_a_run_ended_is_what_the_kernel_reports():
+    if hidden := ends_are_hidden():
+        return hidden
     ways = [
         (lambda a: a.end(), "ended", None, "ended"),
         (lambda a: a.process.send_signal(signal.SIGTERM), "ended", None, "ended by SIGTERM"),
@@ -130,8 +132,8 @@ def test_an_exit_status_decides_over_the_goodbye_of_the_library():
         script.tell(["0 complete 0 infer 1000 -"])
         script.process.stdin.write("exit 3\n")
         script.process.stdin.flush()
-        script.process.wait(20)
         app = ended(daemon, "died")
+        script.process.wait(20)
         assert app["last_words"] == "exited with status 3", app
 
 
@@ -248,8 +250,8 @@ def test_the_report_of_a_run_survives_the_daemon():
             until("it is attached", lambda: (a := app_of(daemon, "victim")) and a["processes"])
             actor.do("runs infer 3 0", "frame 8841", "open infer")
             until("the open stage", lambda: app_of(daemon, "victim")["processes"][0]["open"])
-            actor.kill(signal.SIGKILL)
-        until("its file", (daemon.run_dir / "reports" / "victim.txt").exists)
+            actor.process.kill()
+            until("its file", (daemon.run_dir / "reports" / "victim.txt").exists)
         daemon.kill()
         daemon.start()
         report = daemon.call("GetReport", app="victim")
