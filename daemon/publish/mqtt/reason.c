@@ -44,7 +44,8 @@ void mqtt_tls_reason(void *ssl, const char *line, const char *host, char *ret, s
 			ret, size, "TLS: the broker's certificate is not for the host %.64s", host);
 	} else if (fault) {
 		snprintf(ret, size, "TLS: the broker's certificate is refused: %s", fault);
-	} else if (strstr(line, "unexpected eof")) {
+	} else if (strstr(line, "unexpected eof") || strstr(line, strerror(ECONNRESET))) {
+		/* the reset overtook the alert that said why; OpenSSL 3.5 logs it */
 		snprintf(ret, size, "%s", MQTT_TLS_CLOSED);
 	} else if (strstr(line, "wrong version number")) {
 		snprintf(ret, size, "TLS: the answer is not TLS (a port without TLS?)");
@@ -73,7 +74,7 @@ static const char *text_of(const struct mqtt_fault *fault)
 			return MQTT_TLS_CLOSED;
 		}
 		if (fault->error == ECONNRESET && fault->encrypted && !fault->connected) {
-			return MQTT_TLS_CLOSED; /* the reset overtook the alert that said why */
+			return MQTT_TLS_CLOSED; /* the same before OpenSSL 3.5 */
 		}
 		return fault->error == 0 || fault->error == EPIPE ? closed(fault)
 								  : errno_reason(fault->error);

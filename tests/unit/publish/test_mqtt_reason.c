@@ -30,6 +30,16 @@ START_TEST(a_reset_instead_of_a_session_hints_at_the_certificate)
 }
 END_TEST
 
+START_TEST(a_reset_in_the_log_of_openssl_hints_at_the_certificate)
+{
+	char text[160] = "";
+	mqtt_tls_reason(NULL,
+		"OpenSSL Error[0]: error:80000068:system library::Connection reset by peer", "a",
+		text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "client certificate?"));
+}
+END_TEST
+
 START_TEST(an_error_of_tls_without_a_text_is_the_end)
 {
 	ck_assert_ptr_nonnull(strstr(reason(MOSQ_ERR_TLS, 0, true, false), "without TLS"));
