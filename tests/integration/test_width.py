@@ -27,7 +27,7 @@ WORDS = {"history": [["temperature/**"], ["temperature/**", "--plot"], ["tempera
          "ps": [[], ["--threads"]], "watch": [["--count", "1"]], "source": [["list"]], "record": [["list"]], "mark": [["here"]],
          "session": [["list"], ["show", "before"]], "compare": [["before", "after"]], "exec": [["true"]],
          "targets": [["--targets", str(SOURCE / "config" / "targets.conf")]],
-         "mem": [[], ["cam"]], "model-size": [[str(BOARD), str(SOURCE / "README.md")]],
+         "mem": [[], ["cam"]], "model-size": [[str(SOURCE / "docs"), str(SOURCE / "README.md")]],
          "assert": [["frames.fps>1 && stages.a-stage-with-a-long-name.p99_ms<500", "--session", "after"]],
          "sensors": [[], ["--all", "--wide"]], "ack": [["throttled"]], "help": [[], ["history"], ["ps"]]}
 SKIP = {"bridge", "emit", "metrics", "mqtt-latency", "parse", "trace", "test-alert", "reload",
