@@ -7,33 +7,16 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-enum { PATTERN_PARTS = 16 };
-
-struct pattern_text {
-	const char *at; /* NULL: absent */
-	size_t length;
-};
-
-enum pattern_kind { PATTERN_TEXT, PATTERN_ANY, PATTERN_DURATION, PATTERN_STAGE, PATTERN_FRAME };
+#include "proto/statsd/statsd.h"
 
 struct pattern {
-	struct pattern_part {
-		enum pattern_kind kind;
-		struct pattern_text text;
-		double to_ms; /* of a duration */
-	} parts[PATTERN_PARTS];
-	size_t count;
-	unsigned kinds; /* private: a bit for each that occurs */
-	/* {stage=NAME}, or the first word of the pattern's text, unless the line names it */
-	struct pattern_text stage, word;
+	const char *text;
+	struct statsd_text stage; /* {stage=NAME}, or the first word, unless the line names it */
 };
 
 struct pattern_match {
 	const char *end; /* in the line, behind what matched */
-	struct pattern_text stage, frame;
+	struct statsd_text stage, frame;
 	double ms;
 };
 

@@ -56,6 +56,7 @@ START_TEST(durations_are_found_in_lines)
 		{"infer {ms}{*}", "infer 5 and infer 6", "infer=5 infer=6"},
 		{"{ms} ms total", "x 112.5 ms total", "ms=112.5"}, /* not 12.5 */
 		{"{ms} ms total", "10-12 ms total", ""},
+		{"{stage=a}{ms} ms", "10-12 ms", ""},
 		{"infer {ms}", "infer -5", "infer=-5"},
 		{"infer-{ms}", "infer-5", "infer=5"},
 		{"infer {ms}", "infer 1e99", "infer=1e+99"},
@@ -92,7 +93,6 @@ START_TEST(a_wrong_pattern_has_a_position_and_a_reason)
 		{"a {ms", 2, "no '}'"},
 		{"a {ms} {us}", 7, "only one"},
 		{"{stage} {stage} {ms}", 8, "only one"},
-		{"a{*}b{*}c{*}d{*}e{*}f{*}g{*}h{*}i{ms}", 32, "too many"},
 	};
 	for (int i = 0; i < COUNT(cases); i++) {
 		struct pattern pattern;
@@ -110,7 +110,7 @@ START_TEST(no_line_takes_longer_than_its_length)
 {
 	enum { SIZE = 1 << 20 };
 	static const char *const patterns[] = {"a{*}a{*}a{*}a{*}a{*}a{*}x {ms}",
-		"{stage}{*}{frame}{*}b{*}x {ms}", "{ms}{*}1{*}1{*}1{*}x {stage}"};
+		"{stage}{*}{frame}{*}b{*}x {ms}", "{ms}{*}1{*}1{*}1{*}x {stage}", " {ms}{stage=x}"};
 	static const char fills[] = "a1 \t-.\xff";
 	char *line = malloc(SIZE);
 	ck_assert_ptr_nonnull(line);
