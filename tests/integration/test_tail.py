@@ -149,10 +149,11 @@ def test_a_file_is_followed_as_it_is_rotated_and_truncated():
             os.truncate(log, 0)
             until("it starts again", lambda: position(process.pid, log) == 0)
             add("infer: 6 ms\n", 5)
+            append(log, "x" * 10000)  # too long, and its end never comes
             log.unlink()
             add("infer: 7 ms\n", 6)
             done = finish(process)
-        assert done.returncode == 0 and numbers(done) == (6, 6, 6, 0, 0), done
+        assert done.returncode == 0 and numbers(done) == (6, 7, 6, 0, 0), done
 
 
 def test_a_file_may_appear_later_and_be_read_from_its_start():

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * follow.c: waits for a file to grow. inotify only shortens the wait: whether the file was replaced
- * or truncated is looked at twice a second, which also works where inotify does not (NFS, FUSE).
+ * follow.c: waits for a file to grow. A file that was replaced, truncated or created is opened as
+ * what it is now: that is looked at before each read, and twice a second. inotify only shortens
+ * the wait, where it works (not with NFS, FUSE).
  */
 #include "client/edgeprofctl/tail/follow.h"
 
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,48 +20,54 @@
 enum { LOOK_MS = 500 };
 
 /* Opens what has the name now. */
-static int open_path(struct follow *follow)
+static int open_file(struct follow *follow)
 {
 	struct stat status;
+	if (follow->fd >= 0) {
+		close(follow->fd);
+	}
 	follow->fd = open(follow->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (follow->fd < 0) {
 		return -errno;
 	}
 	if (fstat(follow->fd, &status) < 0 || !S_ISREG(status.st_mode)) {
-		follow_close(follow);
+		close(follow->fd);
+		follow->fd = -1;
 		return -EINVAL;
 	}
-	follow->changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (follow->changes >= 0) {
-		inotify_add_watch(
-			follow->changes, follow->path, IN_MODIFY | IN_MOVE_SELF | IN_ATTRIB);
-	}
+	inotify_add_watch(follow->changes, follow->path, IN_MODIFY | IN_MOVE_SELF | IN_ATTRIB);
 	return 0;
 }
 
-int follow_open(struct follow *follow, const char *path, bool from_start, struct screen *signals)
+int follow_open(struct follow *follow, struct ctl *ctl)
 {
-	*follow = (struct follow){.path = path, .signals = signals, .fd = -1, .changes = -1};
-	if (!path) {
-		follow->fd = STDIN_FILENO;
-		return 0;
+	follow->fd = follow->path ? -1 : STDIN_FILENO;
+	follow->changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (screen_open(&follow->signals) < 0) {
+		return ctl_fail(ctl, CTL_OUTPUT, "cannot wait for signals");
 	}
-	int r = open_path(follow);
-	if (r == 0 && !from_start) {
+	int r = follow->path ? open_file(follow) : 0;
+	if (r == -ENOENT) {
+		ctl_fail(ctl, 0, "waiting for '%s'", follow->path);
+	} else if (r < 0) {
+		return ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", follow->path,
+			r == -EINVAL ? "not a regular file" : strerror(-r));
+	}
+	if (r == 0 && follow->path && !ctl->options.from_start) {
 		lseek(follow->fd, 0, SEEK_END);
 	}
-	return r == -ENOENT ? 0 : r;
+	return CTL_FINE;
 }
 
 void follow_close(struct follow *follow)
 {
+	screen_close(follow->signals);
 	if (follow->path && follow->fd >= 0) {
 		close(follow->fd);
 	}
 	if (follow->changes >= 0) {
 		close(follow->changes);
 	}
-	follow->fd = follow->changes = -1;
 }
 
 /* Until there is something to read, at most that long for a file. False: an ending signal came. */
@@ -79,35 +87,21 @@ static bool wait_for(struct follow *follow, int milliseconds)
 	return event != SCREEN_QUIT;
 }
 
-/* At the end of the file: has another one its name, is this one shorter now? True: read again. */
-static bool look(struct follow *follow, bool *restarted)
+/* Another file has the name, or this one is shorter than what was read of it. */
+static bool is_stale(const struct follow *follow)
 {
 	struct stat named, opened;
-	if (follow->fd < 0 || fstat(follow->fd, &opened) < 0) {
+	if (!follow->path || stat(follow->path, &named) < 0) {
 		return false;
 	}
-	if (follow->replaced) { /* this was the rest of it */
-		follow->replaced = false;
-		follow_close(follow);
-		return true;
-	}
-	if (opened.st_size < lseek(follow->fd, 0, SEEK_CUR)) {
-		lseek(follow->fd, 0, SEEK_SET);
-		*restarted = true;
-		return true;
-	}
-	follow->replaced = stat(follow->path, &named) == 0 &&
-			   (named.st_ino != opened.st_ino || named.st_dev != opened.st_dev);
-	return follow->replaced;
+	return follow->fd < 0 || fstat(follow->fd, &opened) < 0 || named.st_ino != opened.st_ino ||
+	       named.st_dev != opened.st_dev || opened.st_size < lseek(follow->fd, 0, SEEK_CUR);
 }
 
-ssize_t follow_read(struct follow *follow, char *bytes, size_t size, bool *restarted)
+ssize_t follow_read(struct follow *follow, char *bytes, size_t size)
 {
-	*restarted = false;
-	for (int wait_ms = 0; wait_for(follow, wait_ms);) {
-		if (follow->fd < 0 && open_path(follow) == 0) {
-			*restarted = true;
-		}
+	for (int wait_ms = 0; wait_for(follow, wait_ms); wait_ms = LOOK_MS) {
+		bool stale = is_stale(follow); /* before the read: it is to be the last one */
 		ssize_t got = follow->fd < 0 ? 0 : read(follow->fd, bytes, size);
 		if (got > 0 || (got == 0 && !follow->path)) {
 			return got;
@@ -115,7 +109,9 @@ ssize_t follow_read(struct follow *follow, char *bytes, size_t size, bool *resta
 		if (got < 0 && errno != EINTR && errno != EAGAIN) {
 			return -errno;
 		}
-		wait_ms = follow->path && look(follow, restarted) ? 0 : LOOK_MS;
+		if (stale && open_file(follow) == 0) {
+			return -ESTALE;
+		}
 	}
 	return 0;
 }

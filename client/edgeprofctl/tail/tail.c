@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tail.c: turns durations in a log into stage events. follow.c reads, pattern.c finds, and what was
- * found goes to the daemon as datagrams, those of one read together. Each event is sent, refused or
- * lost, and counted: a program that logs must not wait for a profiler, and a daemon may restart.
+ * tail.c: turns durations in a log into stage events. What pattern.c finds in the lines of a file
+ * that grows goes to the daemon as datagrams, those of one read together. Each event is sent,
+ * refused or lost, and counted: a program that logs must not wait for a profiler, and a daemon may
+ * restart.
  */
 #include "client/edgeprofctl/verb.h"
 
@@ -15,14 +16,13 @@
 #include "client/edgeprofctl/datagram.h"
 #include "client/edgeprofctl/tail/follow.h"
 #include "client/edgeprofctl/tail/pattern.h"
-#include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/when.h"
-#include "proto/statsd/statsd.h"
 #include "proto/utf8.h"
 
 enum {
 	LINE_SIZE = 8192, /* what is looked at of a line */
 	READ_SIZE = 65536,
+	EVENT_SIZE = 1024, /* more than a line of a datagram takes */
 	SILENT_LINES = 100,
 	FRAME_DIGITS = 19,
 	SHOWN = 60, /* bytes of a line in a message */
@@ -34,6 +34,8 @@ struct tail {
 	uint64_t lines, matched, sent, refused, lost;
 	int fd;		/* of the daemon; -1: none */
 	bool down, cut; /* cut: the rest of a line that was too long is still to come */
+	bool stopped;	/* the reader of --dry-run is gone */
+	int status;
 	size_t used;
 	uint64_t pending; /* events in the datagram */
 	struct text datagram;
@@ -59,63 +61,50 @@ static int deliver(struct tail *tail)
 	return r;
 }
 
-/* False: stop with *status. */
-static bool flush(struct tail *tail, int *status)
+static void flush(struct tail *tail)
 {
-	bool going = true, down = false;
-	if (tail->pending == 0) {
-		return true;
-	}
-	if (tail->ctl->options.dry_run) {
+	int r = 0;
+	if (tail->pending > 0 && tail->ctl->options.dry_run) {
 		fputs(tail->datagram.data, tail->ctl->output.stream);
-		going = ctl_flush(tail->ctl, status);
-	} else {
-		int r = deliver(tail);
-		down = r < 0;
-		if (down != tail->down) {
-			ctl_fail(tail->ctl, 0,
-				down ? "edgeprofd is %s: events are lost"
-				     : "edgeprofd is %s: events are sent again",
-				!down	       ? "there"
-				: r == -EAGAIN ? "busy"
-					       : "gone");
+		tail->stopped = !ctl_flush(tail->ctl, &tail->status);
+	} else if (tail->pending > 0) {
+		r = deliver(tail);
+		if (r < 0 && !tail->down) {
+			ctl_fail(tail->ctl, 0, "edgeprofd is %s: events are lost",
+				r == -EAGAIN ? "busy" : "gone");
+		} else if (r == 0 && tail->down) {
+			ctl_fail(tail->ctl, 0, "edgeprofd is there: events are sent again");
 		}
+		tail->down = r < 0;
 	}
-	tail->down = down;
-	*(down ? &tail->lost : &tail->sent) += tail->pending;
+	*(r < 0 ? &tail->lost : &tail->sent) += tail->pending;
 	tail->pending = 0;
 	tail->datagram = TEXT_IN(tail->buffer);
-	return going;
-}
-
-static void refuse(struct tail *tail, double ms)
-{
-	if (tail->refused++ == 0) {
-		ctl_fail(tail->ctl, 0, "line %" PRIu64 ": a duration of %g ms is %s", tail->lines,
-			ms, ms < 0 ? "negative" : "longer than the system is up");
-	}
 }
 
 /* The daemon refuses what would have begun before the boot, too; it could not say which line. */
-static bool add_event(struct tail *tail, const struct pattern_match *match, int *status)
+static void add_event(struct tail *tail, const struct pattern_match *match)
 {
-	char name[STATSD_NAME_MAX + 1], value[32], frame[FRAME_DIGITS + 1] = "", line[1024];
-	struct text text = TEXT_IN(line);
+	char name[STATSD_NAME_MAX + 1], value[32], frame[FRAME_DIGITS + 1] = "";
 	if (match->ms < 0 || match->ms > when_mono_ms()) {
-		refuse(tail, match->ms);
-		return true;
+		if (tail->refused++ == 0) {
+			ctl_fail(tail->ctl, 0, "line %" PRIu64 ": a duration of %g ms is %s",
+				tail->lines, match->ms,
+				match->ms < 0 ? "negative" : "longer than the system is up");
+		}
+		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)match->stage.length, match->stage.at);
 	snprintf(value, sizeof(value), "%.15g", match->ms);
 	if (match->frame.length <= FRAME_DIGITS) {
-		memcpy(frame, match->frame.at ? match->frame.at : "", match->frame.length);
+		snprintf(frame, sizeof(frame), "%.*s", (int)match->frame.length, match->frame.at);
 	}
-	datagram_add_line(tail->ctl, &text, name, value, "ms", frame[0] ? frame : NULL);
-	bool going = tail->datagram.length + text.length + 2 <= sizeof(tail->buffer) ||
-		     flush(tail, status);
-	text_add(&tail->datagram, "%s\n", line);
+	datagram_add_line(tail->ctl, &tail->datagram, name, value, "ms", frame[0] ? frame : NULL);
+	text_add(&tail->datagram, "\n");
 	tail->pending++;
-	return going;
+	if (tail->datagram.length + EVENT_SIZE > sizeof(tail->buffer)) {
+		flush(tail);
+	}
 }
 
 static void show_silence(const struct tail *tail, const char *line, size_t length)
@@ -131,99 +120,94 @@ static void show_silence(const struct tail *tail, const char *line, size_t lengt
 		SILENT_LINES, text);
 }
 
-/* Each pattern, as often as it occurs. */
-static bool add_line(struct tail *tail, const char *line, size_t length, int *status)
+/* Each pattern, as often as it occurs; of a line that is too long the beginning. */
+static void add_line(struct tail *tail, const char *line, size_t length)
 {
 	const char *end = line + (length < LINE_SIZE ? length : LINE_SIZE);
-	bool matched = false, going = true;
+	bool matched = false;
+	if (tail->cut) {
+		return;
+	}
 	tail->lines++;
 	for (size_t i = 0; i < tail->ctl->options.patterns.count; i++) {
 		struct pattern_match match = {.end = line};
-		while (going && pattern_find(&tail->patterns[i], line, match.end, end, &match)) {
+		while (!tail->stopped &&
+			pattern_find(&tail->patterns[i], line, match.end, end, &match)) {
 			matched = true;
-			going = add_event(tail, &match, status);
+			add_event(tail, &match);
 		}
 	}
 	tail->matched += matched;
 	if (tail->lines == SILENT_LINES && tail->matched == 0) {
 		show_silence(tail, line, (size_t)(end - line));
 	}
-	return going;
 }
 
 /* The complete lines that were read; what is left moves to the front. */
-static bool add_lines(struct tail *tail, int *status)
+static void add_lines(struct tail *tail)
 {
 	char *at = tail->bytes, *end = at + tail->used, *newline;
-	bool going = true;
-	while (going && (newline = memchr(at, '\n', (size_t)(end - at)))) {
-		going = tail->cut || add_line(tail, at, (size_t)(newline - at), status);
+	while ((newline = memchr(at, '\n', (size_t)(end - at)))) {
+		add_line(tail, at, (size_t)(newline - at));
 		tail->cut = false;
 		at = newline + 1;
 	}
 	tail->used = (size_t)(end - at);
 	memmove(tail->bytes, at, tail->used);
-	if (going && tail->used >= LINE_SIZE) {
-		going = tail->cut || add_line(tail, tail->bytes, tail->used, status);
+	if (tail->used >= LINE_SIZE) {
+		add_line(tail, tail->bytes, tail->used);
 		tail->cut = true;
 		tail->used = 0;
 	}
-	return going;
+	flush(tail);
 }
 
-/* A line without its end, of a file that was replaced or of the standard input. */
-static bool add_rest(struct tail *tail, int *status)
+/* Nothing else will: what follows is another file, or nothing. */
+static void end_line(struct tail *tail)
 {
-	bool going =
-		tail->cut || tail->used == 0 || add_line(tail, tail->bytes, tail->used, status);
-	tail->cut = false;
-	tail->used = 0;
-	return going;
+	if (tail->used > 0 || tail->cut) {
+		tail->bytes[tail->used++] = '\n';
+	}
 }
 
-static int follow_lines(struct tail *tail, struct follow *follow)
+static void follow_lines(struct tail *tail, struct follow *follow)
 {
-	int status = CTL_FINE;
-	bool going = true, restarted;
-	ssize_t got = 1;
-	while (going && got > 0) {
-		got = follow_read(
-			follow, tail->bytes + tail->used, READ_SIZE - tail->used, &restarted);
-		if (got > 0 && restarted) {
-			char *read = tail->bytes + tail->used;
-			going = add_rest(tail, &status);
-			memmove(tail->bytes, read, (size_t)got);
-		}
+	ssize_t got;
+	do {
+		got = follow_read(follow, tail->bytes + tail->used, READ_SIZE - tail->used);
 		if (got > 0) {
 			tail->used += (size_t)got;
-			going = going && add_lines(tail, &status) && flush(tail, &status);
+		} else if (got == -ESTALE || !follow->path) {
+			end_line(tail);
 		}
+		add_lines(tail);
+	} while ((got > 0 || got == -ESTALE) && !tail->stopped);
+	if (got < 0 && got != -ESTALE) {
+		tail->status = ctl_fail(
+			tail->ctl, CTL_NO_INPUT, "cannot read the input: %s", strerror((int)-got));
 	}
-	if (going && !follow->path) {
-		going = add_rest(tail, &status) && flush(tail, &status);
-	}
-	return got < 0 ? ctl_fail(tail->ctl, CTL_NO_INPUT, "cannot read the input: %s",
-				 strerror((int)-got))
-		       : status;
 }
 
-static int finish(const struct tail *tail, int status)
+static int finish(const struct tail *tail)
 {
-	bool dry = tail->ctl->options.dry_run;
-	char refused[48] = "", lost[48] = "";
+	char buffer[160];
+	struct text text = TEXT_IN(buffer);
+	text_add(&text, "%" PRIu64 " of %" PRIu64 " lines match; events: %" PRIu64 " %s",
+		tail->matched, tail->lines, tail->sent,
+		tail->ctl->options.dry_run ? "printed" : "sent");
 	if (tail->refused > 0) {
-		snprintf(refused, sizeof(refused), ", %" PRIu64 " refused", tail->refused);
+		text_add(&text, ", %" PRIu64 " refused", tail->refused);
 	}
 	if (tail->lost > 0) {
-		snprintf(lost, sizeof(lost), ", %" PRIu64 " lost", tail->lost);
+		text_add(&text, ", %" PRIu64 " lost", tail->lost);
 	}
-	ctl_fail(tail->ctl, 0, "%" PRIu64 " of %" PRIu64 " lines match; events: %" PRIu64 " %s%s%s",
-		tail->matched, tail->lines, tail->sent, dry ? "printed" : "sent", refused, lost);
-	return status != CTL_FINE   ? status
-	       : tail->lost > 0	    ? CTL_UNREACHABLE
-	       : tail->refused > 0  ? CTL_BAD_NEWS
-	       : tail->matched == 0 ? CTL_NO_DATA
-				    : CTL_FINE;
+	return ctl_fail(tail->ctl,
+		tail->status != CTL_FINE ? tail->status
+		: tail->lost > 0	 ? CTL_UNREACHABLE
+		: tail->refused > 0	 ? CTL_BAD_NEWS
+		: tail->matched == 0	 ? CTL_NO_DATA
+					 : CTL_FINE,
+		"%s", buffer);
 }
 
 static int parse_patterns(struct tail *tail)
@@ -255,34 +239,23 @@ static int parse_patterns(struct tail *tail)
 static int run(struct ctl *ctl)
 {
 	const char *path = ctl_word(ctl, 0);
-	struct follow follow = {.fd = -1, .changes = -1};
-	struct screen *signals = NULL;
+	struct follow follow = {.path = path && strcmp(path, "-") != 0 ? path : NULL};
 	struct tail *tail = ctl_memory(1, sizeof(*tail));
 	tail->ctl = ctl;
 	tail->fd = -1;
 	tail->datagram = TEXT_IN(tail->buffer);
-	path = path && strcmp(path, "-") == 0 ? NULL : path;
 	int status = parse_patterns(tail);
 	if (status == CTL_FINE && !ctl->options.dry_run) {
 		status = datagram_open(ctl, stderr, &tail->fd);
 	}
-	if (status == CTL_FINE && screen_open(&signals) < 0) {
-		status = ctl_fail(ctl, CTL_OUTPUT, "cannot wait for signals");
-	}
 	if (status == CTL_FINE) {
-		int r = follow_open(&follow, path, ctl->options.from_start, signals);
-		if (r < 0) {
-			status = ctl_fail(ctl, CTL_NO_INPUT, "cannot read '%s': %s", path,
-				r == -EINVAL ? "not a regular file" : strerror(-r));
-		} else if (follow.fd < 0) {
-			ctl_fail(ctl, 0, "waiting for '%s'", path);
+		status = follow_open(&follow, ctl);
+		if (status == CTL_FINE) {
+			follow_lines(tail, &follow);
+			status = finish(tail);
 		}
+		follow_close(&follow);
 	}
-	if (status == CTL_FINE) {
-		status = finish(tail, follow_lines(tail, &follow));
-	}
-	follow_close(&follow);
-	screen_close(signals);
 	if (tail->fd >= 0) {
 		close(tail->fd);
 	}
