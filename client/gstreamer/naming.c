@@ -11,41 +11,26 @@
 
 enum { NOT_NUMBERED = -1 };
 
-/* The first row that matches decides: the start of the factory's name, or a word of the class
- * ("Codec/Decoder/Video"). */
+/* The first word that matches decides: the start of the factory's name, or, from the first capital
+ * on, a word of the class ("Codec/Decoder/Video"). */
 static const struct {
-	const char *factory, *word, *category;
+	const char *category, *words[10];
 } categories[] = {
-	{"nvinfer", NULL, "inference"},
-	{"nvdsinfer", NULL, "inference"},
-	{"nvpreprocess", NULL, "preprocess"},
-	{"nvdspreprocess", NULL, "preprocess"},
-	{"tensor_filter", NULL, "inference"},
-	{"hailonet", NULL, "inference"},
-	{"gvadetect", NULL, "inference"},
-	{"gvaclassify", NULL, "inference"},
-	{"gvainference", NULL, "inference"},
-	{"onnxinference", NULL, "inference"},
-	{"tflite", NULL, "inference"},
-	{"nvtracker", NULL, "postprocess"},
-	{"nvdsosd", NULL, "postprocess"},
-	{"tensor_decoder", NULL, "postprocess"},
-	{NULL, "Sink", "output"},
-	{NULL, "Source", "capture"},
-	{NULL, "Decoder", "decode"},
-	{NULL, "Encoder", "encode"},
-	{NULL, "Demuxer", "decode"},
-	{NULL, "Depayloader", "decode"},
-	{NULL, "Parser", "decode"},
-	{NULL, "Muxer", "encode"},
-	{NULL, "Payloader", "encode"},
-	{NULL, "Converter", "preprocess"},
-	{NULL, "Scaler", "preprocess"},
-	{NULL, "Filter", "preprocess"},
+	{"inference", {"nvinfer", "nvdsinfer", "tensor_filter", "hailonet", "gvadetect",
+			      "gvaclassify", "gvainference", "onnxinference", "tflite"}},
+	{"preprocess", {"nvpreprocess", "nvdspreprocess"}},
+	{"postprocess", {"nvtracker", "nvdsosd", "tensor_decoder"}},
+	{"output", {"Sink"}},
+	{"capture", {"Source"}},
+	{"decode", {"Decoder"}},
+	{"encode", {"Encoder"}},
+	{"decode", {"Demuxer", "Depayloader", "Parser"}},
+	{"encode", {"Muxer", "Payloader"}},
+	{"preprocess", {"Converter", "Scaler", "Filter"}},
 };
 
 /* Elements that only keep buffers until another thread takes them. */
-static const char *const queues[] = {"queue", "queue2", "multiqueue", "rtpjitterbuffer"};
+static const char *const queues[] = {"queue", "queue2", "multiqueue", "rtpjitterbuffer", NULL};
 
 static const char *factory_name(GstElement *object)
 {
@@ -55,12 +40,7 @@ static const char *factory_name(GstElement *object)
 
 bool naming_is_queue(GstElement *object)
 {
-	const char *name = factory_name(object);
-	bool is_queue = false;
-	for (size_t i = 0; i < G_N_ELEMENTS(queues); i++) {
-		is_queue = is_queue || strcmp(name, queues[i]) == 0;
-	}
-	return is_queue;
+	return g_strv_contains(queues, factory_name(object));
 }
 
 const char *naming_category(GstElement *object)
@@ -72,10 +52,11 @@ const char *naming_category(GstElement *object)
 		return "wait";
 	}
 	for (size_t i = 0; i < G_N_ELEMENTS(categories); i++) {
-		const char *start = categories[i].factory, *word = categories[i].word;
-		if ((start && strncmp(name, start, strlen(start)) == 0) ||
-			(word && class && strstr(class, word))) {
-			return categories[i].category;
+		for (const char *const *word = categories[i].words; *word; word++) {
+			if (g_ascii_isupper(**word) ? class && strstr(class, *word) != NULL
+						    : g_str_has_prefix(name, *word)) {
+				return categories[i].category;
+			}
 		}
 	}
 	return NULL;
