@@ -74,7 +74,8 @@ static struct part part_at(const char *text)
 		return (struct part){text, LITERAL, is_blank(*text) ? is_blank : NULL, 0, 1};
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (strncmp(text, known[i].text, known[i].length) == 0) {
+		if (text[1] == known[i].text[1] &&
+			strncmp(text, known[i].text, known[i].length) == 0) {
 			return known[i];
 		}
 	}
