@@ -2,11 +2,8 @@
 /*
  * flow.c: measures what the elements of a GStreamer application do. A push into an element opens
  * an entry on a stack of the thread; the element's own time is that of the push without the pushes
- * that it makes meanwhile. What leaves an element on another thread has waited in it since it
- * arrived. A buffer's frame is that of the input of the same running time.
- *
- * Hooks take no lock that another streaming thread holds, and allocate nothing once they know the
- * pad.
+ * that it makes meanwhile. Hooks take no lock that another streaming thread holds, and allocate
+ * nothing once they know the pad.
  */
 #include "client/gstreamer/private.h"
 
@@ -15,24 +12,10 @@
 #include "proto/mapping.h"
 
 enum {
-	DEPTH = 64,	   /* pushes within each other */
-	STREAM_SHIFT = 40, /* a frame's id: the pad where it began, and its number there */
+	DEPTH = 64, /* pushes within each other */
 };
 
-#define LEVEL_NS UINT64_C(100000000)
 #define RATE_NS UINT64_C(1000000000)
-
-enum entry_kind { ENTRY_BUFFER, ENTRY_PULL, ENTRY_EVENT };
-
-struct entry {
-	GstPad *object; /* that pushes; only compared */
-	struct pad *to; /* NULL: not known */
-	uint64_t start_ns;
-	uint64_t inside_ns; /* of the pushes within this one */
-	uint64_t frame;
-	uint64_t pts, time; /* of the buffer; as struct input has it */
-	enum entry_kind kind;
-};
 
 static __thread struct {
 	uint32_t depth;
@@ -47,159 +30,27 @@ static __thread struct {
 	struct entry stack[DEPTH];
 } thread;
 
-static uint64_t streams;
-
-static uint64_t new_frame(struct pad *from)
+/* A hook's time counts from the start of GStreamer; this is on libedgeprof's clock. Hooks that race
+ * here find the same within some 100 ns. */
+static uint64_t clock_time(GstClockTime hook_ns)
 {
-	if (from->stream == 0) {
-		from->stream = __atomic_add_fetch(&streams, 1, __ATOMIC_RELAXED);
+	static uint64_t origin_ns;
+	uint64_t origin = __atomic_load_n(&origin_ns, __ATOMIC_RELAXED);
+	if (origin == 0) {
+		origin = edgeprof_now() - hook_ns;
+		__atomic_store_n(&origin_ns, origin, __ATOMIC_RELAXED);
 	}
-	return (from->stream - 1) << STREAM_SHIFT | from->number++;
+	return origin + hook_ns;
 }
 
-static struct element *element_at(const struct pad *pad)
-{
-	return pad ? pad->own : NULL;
-}
-
-static enum element_kind kind_of(const struct element *element)
-{
-	return __atomic_load_n(&element->kind, __ATOMIC_RELAXED);
-}
-
-/* The element pushes on while it is pushed into: by its timestamp the buffer belongs to what just
- * came in, or to an input that was held back; else it is made of what came in. */
-static uint64_t frame_inside(const struct entry *in, struct pad *from, uint64_t time)
-{
-	struct input input;
-	if (in->kind == ENTRY_BUFFER && (time == in->time || time == GST_CLOCK_TIME_NONE)) {
-		return in->frame;
-	}
-	if (time != GST_CLOCK_TIME_NONE && in->to->kind != PAD_PLAIN &&
-		inputs_find(in->to, time, &input)) {
-		return input.frame;
-	}
-	return in->frame != EDGEPROF_NO_FRAME || time == GST_CLOCK_TIME_NONE ? in->frame
-									     : new_frame(from);
-}
-
-/* A queue's property; queues that are not leaky lose buffers only when they are flushed. */
-static bool is_leaky(GstPad *object)
-{
-	int leaky = 0;
-	GstElement *queue = gst_pad_get_parent_element(object);
-	if (queue && g_object_class_find_property(G_OBJECT_GET_CLASS(queue), "leaky")) {
-		g_object_get(queue, "leaky", &leaky, NULL);
-	}
-	gst_clear_object(&queue);
-	return leaky != 0;
-}
-
-static uint64_t leaves_queue(
-	GstPad *object, struct pad *from, const void *item, uint64_t time, uint64_t now_ns)
-{
-	struct element *own = from->own;
-	struct pad *arrivals = from->arrivals;
-	struct input input = {.frame = EDGEPROF_NO_FRAME};
-	uint64_t skipped = 0;
-	bool found = arrivals && inputs_take(arrivals, item, time, &input, &skipped);
-	for (size_t i = 0; !found && !arrivals && i < SINK_PADS; i++) {
-		struct pad *sink = __atomic_load_n(&own->sink[i], __ATOMIC_ACQUIRE);
-		found = sink && inputs_take(sink, item, time, &input, &skipped);
-		from->arrivals = found ? sink : NULL;
-	}
-	if (!found) {
-		return EDGEPROF_NO_FRAME;
-	}
-	edgeprof_complete(own->stage, input.at_ns, now_ns - input.at_ns, input.frame);
-	if (skipped > 0 && is_leaky(object)) {
-		edgeprof_counter(
-			element_name(own, &own->dropped, "dropped", NULL), (double)skipped);
-	}
-	if (now_ns >= own->due_ns) {
-		uint64_t head = __atomic_load_n(&from->arrivals->head, __ATOMIC_RELAXED);
-		own->due_ns = now_ns + LEVEL_NS;
-		edgeprof_gauge(element_name(own, &own->level, "level", "buffers"),
-			(double)(head - from->arrivals->tail));
-	}
-	return input.frame;
-}
-
-/* An element with a thread of its own: what arrived with this timestamp took from then on. */
-static uint64_t leaves_async(struct pad *from, uint64_t time, uint64_t now_ns)
-{
-	struct element *own = from->own;
-	struct input input;
-	for (size_t i = 0; time != GST_CLOCK_TIME_NONE && i < SINK_PADS; i++) {
-		struct pad *sink = __atomic_load_n(&own->sink[i], __ATOMIC_ACQUIRE);
-		if (sink && inputs_find(sink, time, &input)) {
-			edgeprof_complete(
-				own->stage, input.at_ns, now_ns - input.at_ns, input.frame);
-			return input.frame;
-		}
-	}
-	return time != GST_CLOCK_TIME_NONE ? new_frame(from) : EDGEPROF_NO_FRAME;
-}
-
-/* A loop produced a buffer since its last push. Bytes of a file, which have neither a timestamp
- * nor caps, are in no frame. */
-static uint64_t leaves_source(GstPad *object, struct pad *from, uint64_t time, uint64_t now_ns)
-{
-	bool counts = time != GST_CLOCK_TIME_NONE || gst_pad_has_current_caps(object);
-	uint64_t frame = counts ? new_frame(from) : EDGEPROF_NO_FRAME;
-	if (thread.loop == from->own && thread.since_ns > 0) {
-		uint64_t took_ns = now_ns - thread.since_ns;
-		took_ns -= thread.inside_ns < took_ns ? thread.inside_ns : took_ns;
-		edgeprof_complete(from->own->stage, now_ns - took_ns, took_ns, frame);
-	}
-	return frame;
-}
-
-/* A filter that pushes without being pushed into is none. */
-static void learn_kind(GstPad *object, struct element *own)
-{
-	GstElement *parent = gst_pad_get_parent_element(object);
-	if (parent) {
-		enum element_kind kind = element_is_source(parent) ? ELEMENT_SOURCE : ELEMENT_ASYNC;
-		__atomic_store_n(&own->kind, kind, __ATOMIC_RELAXED);
-		gst_object_unref(parent);
-	}
-}
-
-static uint64_t frame_leaving(GstPad *object, struct pad *from, const struct entry *in,
-	const void *item, uint64_t time, uint64_t now_ns)
-{
-	if (!from->own) {
-		return in ? in->frame : EDGEPROF_NO_FRAME;
-	}
-	if (in && element_at(in->to) == from->own) {
-		return frame_inside(in, from, time);
-	}
-	if (kind_of(from->own) == ELEMENT_FILTER) {
-		learn_kind(object, from->own);
-	}
-	switch (kind_of(from->own)) {
-	case ELEMENT_QUEUE:
-		return leaves_queue(object, from, item, time, now_ns);
-	case ELEMENT_ASYNC:
-		return leaves_async(from, time, now_ns);
-	case ELEMENT_SOURCE:
-		return leaves_source(object, from, time, now_ns);
-	case ELEMENT_FILTER:
-	case ELEMENT_SINK:
-		break;
-	}
-	return EDGEPROF_NO_FRAME;
-}
-
-static struct entry *enter(GstPad *object, enum entry_kind kind, uint64_t now_ns)
+static struct entry *enter(GstPad *object, enum entry_kind kind, GstClockTime time)
 {
 	if (thread.depth >= DEPTH) {
 		return NULL;
 	}
 	struct entry *entry = &thread.stack[thread.depth++];
 	*entry = (struct entry){.object = object,
-		.start_ns = now_ns,
+		.start_ns = clock_time(time),
 		.frame = EDGEPROF_NO_FRAME,
 		.pts = GST_CLOCK_TIME_NONE,
 		.time = GST_CLOCK_TIME_NONE,
@@ -207,22 +58,37 @@ static struct entry *enter(GstPad *object, enum entry_kind kind, uint64_t now_ns
 	return entry;
 }
 
-void flow_push(GstPad *object, const void *item, GstBuffer *first, uint64_t now_ns)
+/* A source's loop produced a buffer since its last push. */
+static void leave_loop(const struct element *own, const struct entry *entry)
+{
+	if (kind_of(own) == ELEMENT_SOURCE && thread.loop == own && thread.since_ns > 0) {
+		uint64_t took_ns = entry->start_ns - thread.since_ns;
+		took_ns -= thread.inside_ns < took_ns ? thread.inside_ns : took_ns;
+		edgeprof_complete(own->stage, entry->start_ns - took_ns, took_ns, entry->frame);
+	}
+}
+
+static void push(GstPad *object, const void *item, GstBuffer *first, GstClockTime time)
 {
 	const struct entry *in = thread.depth > 0 ? &thread.stack[thread.depth - 1] : NULL;
-	struct entry *entry = enter(object, ENTRY_BUFFER, now_ns);
+	struct entry *entry = enter(object, ENTRY_BUFFER, time);
 	struct pad *from = entry ? pad_of(object) : NULL;
 	if (!from) {
 		return;
 	}
 	entry->pts = first ? GST_BUFFER_PTS(first) : GST_CLOCK_TIME_NONE;
 	entry->time = entry->pts != GST_CLOCK_TIME_NONE ? entry->pts - from->origin : entry->pts;
-	entry->frame = frame_leaving(object, from, in, item, entry->time, now_ns);
-	entry->to = pad_peer(object, from);
-	if (element_at(entry->to) && entry->to->kind != PAD_PLAIN) {
-		const struct input input = {
-			.item = item, .time = entry->time, .at_ns = now_ns, .frame = entry->frame};
-		inputs_add(entry->to, &input);
+	entry->frame = frames_leave(object, from, in, item, entry->time, entry->start_ns);
+	if (!in && from->own) {
+		leave_loop(from->own, entry);
+	}
+	entry->to = pad_of_peer(object);
+	if (entry->to) {
+		const struct input input = {.item = item,
+			.time = entry->time,
+			.at_ns = entry->start_ns,
+			.frame = entry->frame};
+		frames_arrive(entry->to, &input);
 	}
 }
 
@@ -270,12 +136,10 @@ static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_
 	uint64_t wait_ns =
 		entry->pts != GST_CLOCK_TIME_NONE ? clock_wait(object, entry->pts, took_ns) : 0;
 	if (wait_ns > 0) {
-		if (own->waiting == NAME_UNDECLARED) {
-			char name[sizeof(own->name) + 8];
-			g_snprintf(name, sizeof(name), "%s_sync", own->name);
-			own->waiting = edgeprof_stage_declare(name, "wait", NULL, 0);
-		}
-		edgeprof_complete(own->waiting, entry->start_ns, wait_ns, entry->frame);
+		char name[sizeof(own->name) + 8];
+		g_snprintf(name, sizeof(name), "%s_sync", own->name);
+		edgeprof_complete(edgeprof_stage_declare(name, "wait", NULL, 0), entry->start_ns,
+			wait_ns, entry->frame);
 	}
 	edgeprof_complete(own->stage, entry->start_ns + wait_ns, took_ns - wait_ns, entry->frame);
 	if (thread.late == own) {
@@ -292,7 +156,7 @@ static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_
 	}
 	own->since_ns = own->since_ns > 0 ? own->since_ns : end_ns;
 	if (end_ns - own->since_ns >= RATE_NS) {
-		edgeprof_gauge(element_name(own, &own->rate, "fps", "fps"),
+		edgeprof_gauge(element_name(own, "fps", "fps"),
 			(double)own->count * 1e9 / (double)(end_ns - own->since_ns));
 		own->since_ns = end_ns;
 		own->count = 0;
@@ -320,63 +184,76 @@ static void leave(GstPad *object, enum entry_kind kind, uint64_t now_ns)
 	}
 	uint64_t took_ns = now_ns - entry->start_ns;
 	uint64_t own_ns = took_ns - (entry->inside_ns < took_ns ? entry->inside_ns : took_ns);
-	struct element *own = element_at(entry->to);
-	if (own && kind != ENTRY_EVENT) {
-		switch (kind_of(own)) {
-		case ELEMENT_SINK:
-			leave_sink(object, entry, took_ns);
-			break;
-		case ELEMENT_FILTER:
-		case ELEMENT_SOURCE:
-			edgeprof_complete(own->stage, entry->start_ns, own_ns, entry->frame);
-			break;
-		case ELEMENT_ASYNC:
-		case ELEMENT_QUEUE:
-			break;
-		}
+	struct element *own = kind != ENTRY_EVENT ? element_at(entry->to) : NULL;
+	switch (own ? kind_of(own) : ELEMENT_QUEUE) {
+	case ELEMENT_SINK:
+		leave_sink(object, entry, took_ns);
+		break;
+	case ELEMENT_FILTER:
+	case ELEMENT_SOURCE:
+		edgeprof_complete(own->stage, entry->start_ns, own_ns, entry->frame);
+		break;
+	case ELEMENT_ASYNC:
+	case ELEMENT_QUEUE:
+		break;
 	}
 	if (thread.depth > 0) {
 		thread.stack[thread.depth - 1].inside_ns += took_ns;
-	} else if (kind != ENTRY_BUFFER) {
-		thread.inside_ns += took_ns;
+		return;
 	}
-	if (thread.depth == 0) {
-		write_frame();
-	}
+	thread.inside_ns += took_ns;
+	write_frame();
 }
 
-void flow_pushed(GstPad *object, uint64_t now_ns)
+static void on_push(void *self, GstClockTime time, GstPad *pad, GstBuffer *buffer)
 {
-	leave(object, ENTRY_BUFFER, now_ns);
+	(void)self;
+	push(pad, buffer, buffer, time);
+}
+
+static void on_push_list(void *self, GstClockTime time, GstPad *pad, GstBufferList *list)
+{
+	(void)self;
+	bool any = gst_buffer_list_length(list) > 0;
+	push(pad, list, any ? gst_buffer_list_get(list, 0) : NULL, time);
+}
+
+static void on_pushed(void *self, GstClockTime time, GstPad *pad)
+{
+	(void)self;
+	leave(pad, ENTRY_BUFFER, clock_time(time));
 	if (thread.depth == 0) {
-		thread.loop = element_at(pad_of(object));
-		thread.since_ns = now_ns;
+		thread.loop = element_at(pad_of(pad));
+		thread.since_ns = clock_time(time);
 		thread.inside_ns = 0;
 	}
 }
 
-void flow_pull(GstPad *object, uint64_t now_ns)
+static void on_pull(void *self, GstClockTime time, GstPad *pad)
 {
-	struct entry *entry = enter(object, ENTRY_PULL, now_ns);
-	struct pad *from = entry ? pad_of(object) : NULL;
-	if (from) {
-		entry->to = pad_peer(object, from);
+	(void)self;
+	struct entry *entry = enter(pad, ENTRY_PULL, time);
+	if (entry && pad_of(pad)) {
+		entry->to = pad_of_peer(pad);
 	}
 }
 
-void flow_pulled(GstPad *object, uint64_t now_ns)
+static void on_pulled(void *self, GstClockTime time, GstPad *pad)
 {
-	leave(object, ENTRY_PULL, now_ns);
+	(void)self;
+	leave(pad, ENTRY_PULL, clock_time(time));
 }
 
-void flow_event(GstPad *object, GstEvent *event, uint64_t now_ns)
+/* What an element pushes while it handles an event is its own, not a source's. */
+static void on_event(void *self, GstClockTime time, GstPad *pad, GstEvent *event)
 {
-	struct entry *entry = enter(object, ENTRY_EVENT, now_ns);
-	struct pad *from = entry && GST_PAD_IS_SRC(object) ? pad_of(object) : NULL;
+	(void)self;
+	struct entry *entry = enter(pad, ENTRY_EVENT, time);
+	struct pad *from = entry && GST_PAD_IS_SRC(pad) ? pad_of(pad) : NULL;
 	if (!from) {
 		return;
 	}
-	entry->to = pad_peer(object, from);
+	entry->to = pad_of_peer(pad);
 	if (GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT) {
 		const GstSegment *segment;
 		gst_event_parse_segment(event, &segment);
@@ -385,17 +262,52 @@ void flow_event(GstPad *object, GstEvent *event, uint64_t now_ns)
 	}
 }
 
-void flow_event_pushed(GstPad *object, uint64_t now_ns)
+static void on_event_pushed(void *self, GstClockTime time, GstPad *pad)
 {
-	leave(object, ENTRY_EVENT, now_ns);
+	(void)self;
+	leave(pad, ENTRY_EVENT, clock_time(time));
 }
 
-void flow_dropped(struct element *element, uint64_t total)
+/* Sinks and decoders report what they drop because it is late, each time with the sum. */
+static void on_message(void *self, GstClockTime time, GstElement *object, GstMessage *message)
 {
-	if (total > element->dropped_count) {
-		edgeprof_counter(element_name(element, &element->dropped, "dropped", NULL),
-			(double)(total - element->dropped_count));
-		thread.late = element;
+	(void)self;
+	(void)time;
+	GstFormat format;
+	guint64 processed, dropped = GST_CLOCK_TIME_NONE;
+	struct element *own = element_known(object);
+	if (own && GST_MESSAGE_TYPE(message) == GST_MESSAGE_QOS &&
+		GST_MESSAGE_SRC(message) == GST_OBJECT(object)) {
+		gst_message_parse_qos_stats(message, &format, &processed, &dropped);
 	}
-	element->dropped_count = total;
+	if (dropped == GST_CLOCK_TIME_NONE) {
+		return;
+	}
+	if (dropped > own->dropped_count) {
+		edgeprof_counter(
+			element_name(own, "dropped", NULL), (double)(dropped - own->dropped_count));
+		thread.late = own;
+	}
+	own->dropped_count = dropped;
+}
+
+void flow_hook(GstTracer *tracer)
+{
+	static const struct {
+		const char *name;
+		GCallback on;
+	} hooks[] = {
+		{"pad-push-pre", G_CALLBACK(on_push)},
+		{"pad-push-post", G_CALLBACK(on_pushed)},
+		{"pad-push-list-pre", G_CALLBACK(on_push_list)},
+		{"pad-push-list-post", G_CALLBACK(on_pushed)},
+		{"pad-pull-range-pre", G_CALLBACK(on_pull)},
+		{"pad-pull-range-post", G_CALLBACK(on_pulled)},
+		{"pad-push-event-pre", G_CALLBACK(on_event)},
+		{"pad-push-event-post", G_CALLBACK(on_event_pushed)},
+		{"element-post-message-pre", G_CALLBACK(on_message)},
+	};
+	for (size_t i = 0; i < G_N_ELEMENTS(hooks); i++) {
+		gst_tracing_register_hook(tracer, hooks[i].name, hooks[i].on);
+	}
 }

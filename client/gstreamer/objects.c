@@ -12,7 +12,7 @@
 static struct {
 	GMutex lock;
 	GQuark pad_quark, element_quark;
-	SLIST_HEAD(, pad) pads[PAD_KINDS]; /* to recycle, as the following */
+	SLIST_HEAD(, pad) pads; /* to recycle, as the following */
 	SLIST_HEAD(, element) elements;
 	struct element *frames; /* the sink that ends frames; atomic */
 } objects;
@@ -32,7 +32,7 @@ static void pad_gone(gpointer data)
 			__atomic_store_n(&pad->own->sink[i], NULL, __ATOMIC_RELEASE);
 		}
 	}
-	SLIST_INSERT_HEAD(&objects.pads[pad->kind], pad, next);
+	SLIST_INSERT_HEAD(&objects.pads, pad, next);
 	g_mutex_unlock(&objects.lock);
 }
 
@@ -55,14 +55,11 @@ bool element_owns_frames(struct element *element)
 		       &objects.frames, &owner, element, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-int element_name(struct element *element, int *index, const char *prefix, const char *unit)
+int element_name(const struct element *element, const char *prefix, const char *unit)
 {
-	if (*index == NAME_UNDECLARED) {
-		char *name = g_strdup_printf("%s_%s", prefix, element->name);
-		*index = edgeprof_gauge_declare(name, unit);
-		g_free(name);
-	}
-	return *index;
+	char name[sizeof(element->name) + 16];
+	g_snprintf(name, sizeof(name), "%s_%s", prefix, element->name);
+	return edgeprof_gauge_declare(name, unit);
 }
 
 bool element_is_source(GstElement *object)
@@ -99,11 +96,7 @@ static struct element *element_of(GstElement *object)
 	}
 	struct element made = {.kind = naming_is_queue(object)	  ? ELEMENT_QUEUE
 				       : GST_IS_BASE_SINK(object) ? ELEMENT_SINK
-								  : ELEMENT_FILTER,
-		.waiting = NAME_UNDECLARED,
-		.rate = NAME_UNDECLARED,
-		.level = NAME_UNDECLARED,
-		.dropped = NAME_UNDECLARED};
+								  : ELEMENT_FILTER};
 	connect_once();
 	naming_stage(object, made.name, sizeof(made.name));
 	made.stage = edgeprof_stage_declare(made.name, naming_category(object), NULL, 0);
@@ -127,23 +120,22 @@ static struct element *element_of(GstElement *object)
 /* Under the lock. */
 static struct pad *pad_new(struct element *own, bool is_sink)
 {
-	enum pad_kind kind = !own || !is_sink || own->kind == ELEMENT_SINK ? PAD_PLAIN
-			     : own->kind == ELEMENT_QUEUE		   ? PAD_OF_QUEUE
-									   : PAD_OF_FILTER;
-	static const uint32_t sizes[PAD_KINDS] = {0, INPUTS_FILTER, INPUTS_QUEUE};
-	struct pad *pad = SLIST_FIRST(&objects.pads[kind]);
+	struct pad *pad = SLIST_FIRST(&objects.pads);
 	if (pad) {
-		SLIST_REMOVE_HEAD(&objects.pads[kind], next);
+		SLIST_REMOVE_HEAD(&objects.pads, next);
 	} else {
-		pad = g_malloc0(sizeof(*pad) + sizes[kind] * sizeof(struct input));
-		pad->kind = kind;
-		pad->mask = sizes[kind] - 1;
+		pad = g_new0(struct pad, 1);
 	}
 	pad->own = own;
-	pad->peer = pad->arrivals = NULL;
+	pad->arrivals = NULL;
 	pad->stream = pad->number = pad->origin = 0;
-	pad->head = pad->tail = 0;
-	for (size_t i = 0; kind != PAD_PLAIN && i < SINK_PADS; i++) {
+	pad->head = pad->tail = pad->mask = 0;
+	if (!own || !is_sink || own->kind == ELEMENT_SINK) {
+		return pad;
+	}
+	pad->mask = (own->kind == ELEMENT_QUEUE ? INPUTS_QUEUE : INPUTS_FILTER) - 1;
+	pad->input = pad->input ? pad->input : g_new0(struct input, INPUTS_QUEUE);
+	for (size_t i = 0; i < SINK_PADS; i++) {
 		if (!own->sink[i]) {
 			__atomic_store_n(&own->sink[i], pad, __ATOMIC_RELEASE);
 			break;
@@ -182,36 +174,10 @@ struct pad *pad_of(GstPad *object)
 	return pad ? pad : pad_make(object);
 }
 
-/* The peer is kept only if it still is one under the lock: a cut link is reported after it was
- * cut, and then forgotten. */
-struct pad *pad_peer(GstPad *object, struct pad *pad)
+struct pad *pad_of_peer(GstPad *object)
 {
-	struct pad *peer = __atomic_load_n(&pad->peer, __ATOMIC_ACQUIRE);
-	if (peer) {
-		return peer;
-	}
 	GstPad *other = gst_pad_get_peer(object);
-	if (other) {
-		peer = pad_of(other);
-		g_mutex_lock(&objects.lock);
-		GST_OBJECT_LOCK(object);
-		bool linked = GST_PAD_PEER(object) == other;
-		GST_OBJECT_UNLOCK(object);
-		if (linked) {
-			__atomic_store_n(&pad->peer, peer, __ATOMIC_RELEASE);
-		}
-		g_mutex_unlock(&objects.lock);
-		gst_object_unref(other);
-	}
+	struct pad *peer = other ? pad_of(other) : NULL;
+	gst_clear_object(&other);
 	return peer;
-}
-
-void pad_relinked(GstPad *object)
-{
-	g_mutex_lock(&objects.lock);
-	struct pad *pad = pad_known(object);
-	if (pad) {
-		__atomic_store_n(&pad->peer, NULL, __ATOMIC_RELEASE);
-	}
-	g_mutex_unlock(&objects.lock);
 }

@@ -3,11 +3,13 @@
  * private.h: declares what the files of the tracer share. The hooks run on every streaming thread
  * of the application: what they need per buffer is reached from the pad, and is never freed but
  * recycled, so that a thread which races with the removal of an element reads a wrong label at
- * worst. The lock is taken when a pad or an element is seen first, linked, or destroyed.
+ * worst. The lock is taken when a pad or an element is seen first, or destroyed.
  */
 #pragma once
 
+#define GST_USE_UNSTABLE_API
 #include <gst/gst.h>
+#include <gst/gsttracer.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -41,9 +43,7 @@ struct pad;
 struct element {
 	SLIST_ENTRY(element) next; /* when recycled */
 	enum element_kind kind;	   /* atomic */
-	int stage;		   /* of edgeprof.h, as the following; 0 is valid, -1 is none */
-	int waiting;		   /* sink: until its clock reaches the buffer's time */
-	int rate, level, dropped;  /* gauges and a counter, declared when first needed */
+	int stage;		   /* of edgeprof.h */
 	char name[64];
 	uint64_t due_ns; /* of the next value of the gauge */
 	uint64_t count;	 /* sink: buffers since since_ns */
@@ -52,39 +52,53 @@ struct element {
 	struct pad *sink[SINK_PADS];
 };
 
-enum pad_kind { PAD_PLAIN, PAD_OF_FILTER, PAD_OF_QUEUE, PAD_KINDS };
-
 struct pad {
 	SLIST_ENTRY(pad) next; /* when recycled */
 	struct element *own;   /* NULL: pad of a bin, or internal to one: transparent */
-	struct pad *peer;      /* atomic; NULL: not known */
 	struct pad *arrivals;  /* of a queue's source pad: where its buffers came in */
 	uint64_t stream;       /* of the frames that begin here, shifted; 0: none yet */
 	uint64_t number;       /* of the next of them */
 	uint64_t origin;       /* of a source pad: the timestamp of running time 0 */
-	enum pad_kind kind;    /* never changes, as the size of input */
 	/* of a sink pad: what arrived last, written by the thread that pushes there */
 	uint64_t head; /* arrivals; atomic */
 	uint64_t tail; /* departures from a queue; atomic */
-	uint64_t mask;
-	struct input input[];
+	uint64_t mask; /* of input; 0: nothing is kept */
+	struct input *input;
 };
 
-enum { NAME_UNDECLARED = -2 };
+enum entry_kind { ENTRY_BUFFER, ENTRY_PULL, ENTRY_EVENT };
+
+struct entry {
+	GstPad *object; /* that pushes; only compared */
+	struct pad *to; /* NULL: not known */
+	uint64_t start_ns;
+	uint64_t inside_ns; /* of the pushes within this one */
+	uint64_t frame;
+	uint64_t pts, time; /* of the buffer; as struct input has it */
+	enum entry_kind kind;
+};
+
+static inline struct element *element_at(const struct pad *pad)
+{
+	return pad ? pad->own : NULL;
+}
+
+static inline enum element_kind kind_of(const struct element *element)
+{
+	return __atomic_load_n(&element->kind, __ATOMIC_RELAXED);
+}
 
 /* The quarks of pads and elements. Once, before any hook. */
 void objects_init(void);
 
 /* What is known of a pad: found, or made. NULL: it has no parent yet. */
 struct pad *pad_of(GstPad *object);
-/* The same of its peer, which is kept until the link changes. NULL: it has none. */
-struct pad *pad_peer(GstPad *object, struct pad *pad);
-/* The link of a pad was made or cut. */
-void pad_relinked(GstPad *object);
+/* The same of its peer. NULL: it has none. */
+struct pad *pad_of_peer(GstPad *object);
 /* Of the element itself, NULL if no buffer came near it yet. */
 struct element *element_known(GstElement *object);
-/* "prefix_NAME" as a gauge or a counter; declared once, kept in *index. */
-int element_name(struct element *element, int *index, const char *prefix, const char *unit);
+/* "prefix_NAME" as a gauge or a counter: looked up, for what is reported seldom. */
+int element_name(const struct element *element, const char *prefix, const char *unit);
 /* A pad that has no input in push mode produces data itself. */
 bool element_is_source(GstElement *object);
 /* The sink that ends the app's frames: the first one that asks, until it is destroyed. */
@@ -96,21 +110,13 @@ void naming_stage(GstElement *object, char *ret, size_t size);
 const char *naming_category(GstElement *object);
 bool naming_is_queue(GstElement *object);
 
-/* A buffer arrives. */
-void inputs_add(struct pad *pad, const struct input *input);
-/* The latest arrival of that time; false: none of those that are kept. */
-bool inputs_find(const struct pad *pad, uint64_t time, struct input *ret);
-/* A buffer leaves a queue: its arrival; *skipped: those before it that never left. */
-bool inputs_take(
-	struct pad *pad, const void *item, uint64_t time, struct input *ret, uint64_t *skipped);
+/* A buffer arrives; it is kept where it matters. */
+void frames_arrive(struct pad *pad, const struct input *input);
+/* The frame of a buffer that leaves an element. in: the push or event in which it does, NULL if in
+ * none. What it waited for in a queue, or took in an element with a thread of its own, is reported.
+ */
+uint64_t frames_leave(GstPad *object, struct pad *from, const struct entry *in, const void *item,
+	uint64_t time, uint64_t now_ns);
 
-/* A pad begins to push a buffer or a list, or to pull, or to push an event; then it has. */
-void flow_push(GstPad *object, const void *item, GstBuffer *first, uint64_t now_ns);
-void flow_pushed(GstPad *object, uint64_t now_ns);
-void flow_pull(GstPad *object, uint64_t now_ns);
-void flow_pulled(GstPad *object, uint64_t now_ns);
-/* What an element pushes while it handles an event is its own, not a source's. */
-void flow_event(GstPad *object, GstEvent *event, uint64_t now_ns);
-void flow_event_pushed(GstPad *object, uint64_t now_ns);
-/* The element reports on this thread how many buffers it has dropped so far. */
-void flow_dropped(struct element *element, uint64_t total);
+/* Begins to measure. */
+void flow_hook(GstTracer *tracer);
