@@ -11,9 +11,7 @@
 
 #include "proto/mapping.h"
 
-enum {
-	DEPTH = 64, /* pushes within each other */
-};
+enum { DEPTH = 64 }; /* pushes within each other */
 
 #define RATE_NS UINT64_C(1000000000)
 
