@@ -82,19 +82,22 @@ def started() -> bytes:
 class Frames:
     """Frames of the thread that makes this, each from the end of the one before it."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("_open", "_start")
 
     def __init__(self) -> None:
         self._open: Any = None
+        self._start = 0
 
     def next(self, another: bool) -> int:
-        """Ends the frame, if there is one, and begins another. The time."""
+        """Ends the frame, if there is one, and begins another. What it took in ns; 0: there was none."""
         if self._open is not None:
             self._open.__exit__(None, None, None)
         self._open = frame() if another else None
         if another:
             self._open.__enter__()
-        return monotonic_ns()
+        now, start = monotonic_ns(), self._start
+        self._start = now if another else 0
+        return now - start if start else 0
 
 
 def connect(app: Optional[str] = None) -> bool:

@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ids = itertools.count()
-_FRAME, _NOT_MEASURED = L.FRAME, L.NOT_MEASURED
+_FRAME = L.FRAME << 16 | L.NOT_MEASURED << 32  # the first word of its record
 
 
 class frame:
@@ -47,8 +47,8 @@ class frame:
             process.on_frame(end, end - start)
         if start is None or self._generation != process.generation:
             return
-        flags = L.FAILED if kind is not None else 0
-        thread.write(end, 0, L.FRAME, flags, L.NOT_MEASURED, start, end - start, self.id)
+        word = _FRAME if kind is None else _FRAME | L.FAILED << 24
+        thread.record(end, word, start, end - start, self.id)
 
 
 class Frames:
@@ -61,20 +61,21 @@ class Frames:
         self._id, self._start, self._generation = 0, 0, -1
 
     def next(self, another: bool) -> int:
-        """Ends the frame, if there is one, and begins another. The time."""
-        now = monotonic_ns()
+        """Ends the frame, if there is one, and begins another. What it took in ns; 0: there was none."""
+        now, took = monotonic_ns(), 0
         thread, start, generation = self._thread, self._start, process.generation
         if start:
+            took = now - start
             if process.on_frame is not None:
-                process.on_frame(now, now - start)
+                process.on_frame(now, took)
             if self._generation == generation:
-                thread.write(now, 0, _FRAME, 0, _NOT_MEASURED, start, now - start, self._id)
+                thread.record(now, _FRAME, start, took, self._id)
         if another:
             self._id = thread.frame = next(_ids)
             self._start, self._generation = now, generation
         elif start:
             thread.frame, self._start = L.NO_FRAME, 0
-        return now
+        return took
 
 
 class Profiler:

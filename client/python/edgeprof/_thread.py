@@ -143,6 +143,10 @@ class Thread:
             if not process.off:
                 process.count_lost()
             return False
+        return self.record(now, index | kind << 16 | flags << 24 | cpu_us << 32, start, value, frame)
+
+    def record(self, now: int, word: int, start: int, value: int, frame: int) -> bool:
+        """The same with the record's first word."""
         if (now >= self.gate or self.head == self.full or self.busy) and not self.prepare(now):
             return False
         head = -1
@@ -152,7 +156,6 @@ class Thread:
             if head == self.full:  # a handler took the room that prepare() had found
                 self.slot64[L.DROPPED_BUSY] += 1
                 return False
-            word = index | kind << 16 | flags << 24 | cpu_us << 32
             if CHECKED:
                 word |= check(word, start, value, frame, head)
             pack_record(self.buffer, self.origin + head * _RECORD_SIZE, word, start, value, frame)

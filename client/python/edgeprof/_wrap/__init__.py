@@ -43,13 +43,13 @@ class Row(NamedTuple):
 class _Thread:
     """What a thread is in."""
 
-    __slots__ = ("inside", "frames", "start", "source", "others")
+    __slots__ = ("inside", "stages", "frames", "source", "others")
 
     def __init__(self) -> None:
         self.inside: Any = None  # the stage and library of an outermost call
+        self.stages: Dict[Any, Tuple[Any, _report.Tally, Any]] = {}  # what a call is recorded by
         self.frames = Frames()
-        self.start = 0  # of the frame; 0: in none
-        self.source = 0  # that the frame began with
+        self.source: Optional[int] = None  # that the frame began with; None: in none
         self.others: Set[int] = set()  # captured from in the frame, too
 
 
@@ -59,17 +59,18 @@ own_frames: List[bool] = []  # not empty: the program reports frames itself
 
 def _begin_frame(thread: _Thread, source: int) -> None:
     """A frame ends when one of the sources in it is captured from again."""
-    start = thread.start
-    if start and source != thread.source and source not in thread.others:
+    first = thread.source
+    if first is not None and source != first and source not in thread.others:
         thread.others.add(source)
         return
-    time = thread.frames.next(not own_frames)
-    if start:
-        _report.frames.count += 1
-        _report.frames.total += time - start
-        thread.others.clear()
-    thread.source = source
-    thread.start = 0 if own_frames else time
+    took = thread.frames.next(not own_frames)
+    if took:
+        frames = _report.frames
+        frames.count += 1
+        frames.total += took
+        if thread.others:
+            thread.others.clear()
+    thread.source = None if own_frames else source
 
 
 def expect(name: str, category: str, unit: str) -> None:
@@ -82,20 +83,19 @@ def expect(name: str, category: str, unit: str) -> None:
 def _timed(function: Callable[..., Any], row: Row, library: str) -> Callable[..., Any]:
     """The function as a stage."""
     name, category, unit_of, when, note = row.stage, row.category, row.unit, row.when, row.note
-    begins_frame, tallies = row.begins_frame, _report.tallies
-
+    begins_frame = row.begins_frame
     key = sys.intern("%s/%s" % (library, row.stage))  # compared by identity
     guarded = row.outermost or begins_frame or when is not None
 
     def timed(*args: Any, **kwargs: Any) -> Any:
+        if when is not None and not when(args):
+            return function(*args, **kwargs)
+        try:
+            thread = _local.thread
+        except AttributeError:
+            thread = _local.thread = _Thread()
+        outer, at = thread.inside, key
         if guarded:
-            if when is not None and not when(args):
-                return function(*args, **kwargs)
-            try:
-                thread = _local.thread
-            except AttributeError:
-                thread = _local.thread = _Thread()
-            outer = thread.inside
             if outer is key:
                 return function(*args, **kwargs)
             thread.inside = key
@@ -108,8 +108,14 @@ def _timed(function: Callable[..., Any], row: Row, library: str) -> Callable[...
                     unit = unit_of(args, kwargs)
                 except Exception:  # the call itself says what is wrong with its arguments
                     pass
-            tally = tallies.get((name, unit)) or _report.tally(name, unit)
-            with stage(name, None, unit, category):
+                at = key, unit
+            try:
+                scope, tally, keep = thread.stages[at]
+            except KeyError:
+                scope, tally = stage(name, None, unit, category), _report.tally(name, unit)
+                keep = tally.recent.append
+                thread.stages[at] = scope, tally, keep
+            with scope:
                 start = now()
                 try:
                     return function(*args, **kwargs)
@@ -117,7 +123,7 @@ def _timed(function: Callable[..., Any], row: Row, library: str) -> Callable[...
                     duration = now() - start
                     tally.count += 1
                     tally.total += duration
-                    tally.recent.append(duration)
+                    keep(duration)
         finally:
             if guarded:
                 thread.inside = outer
