@@ -16,7 +16,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 INTERPRETER = "/usr/bin/python3"
 SHORT = sys.argv[-1] == "short"
-ROUNDS, CALLS = (2, 50) if SHORT else (60, 500)
+ROUNDS, CALLS = (2, 50) if SHORT else (300, 100)  # most of such short rounds are not interrupted
 
 
 class GuideProfiler:
@@ -83,6 +83,18 @@ def start_stop(profiler):
     return loop
 
 
+def called(function):
+    def loop(calls):
+        for _ in calls:
+            function()
+
+    return loop
+
+
+def capture():
+    return True, None
+
+
 def nothing(calls):
     for _ in calls:
         pass
@@ -98,13 +110,18 @@ def measure(flavour):
         "frame": with_call(edgeprof.frame), "kept": with_object(edgeprof.stage("infer")),
         "profiler": start_stop(edgeprof.StageProfiler()),
     }  # fmt: skip
+    if flavour == "pure":
+        from edgeprof._wrap import Row, _timed
+
+        row = Row("capture", "capture", "capture", begins_frame=True)
+        loops.update(capture=called(capture), wrapped=called(_timed(capture, row, "bench")))
     times = collections.defaultdict(list)
     for _ in range(ROUNDS):
         for name in random.sample(list(loops), len(loops)):
             begin = time.perf_counter_ns()
             loops[name](range(CALLS))
             times[name].append((time.perf_counter_ns() - begin) / CALLS)
-            # a round is 500 stages back to back: what is measured is a stage that is recorded
+            # a round has no pauses: what is measured is a stage that is recorded
             patience = time.monotonic() + 1
             while edgeprof.counts()["in_ring"] > 1000 and time.monotonic() < patience:
                 time.sleep(0.002)
@@ -112,6 +129,7 @@ def measure(flavour):
     if flavour == "pure":
         print(f"python.pure.stage {cost['stage']:.6g}\npython.pure.stage.floor {cost['guide with']:.6g}")
         print(f"python.pure.kept {cost['kept'] / cost['stage']:.6g}")
+        print(f"python.pure.wrapped {(cost['wrapped'] - cost['capture']) / cost['guide with']:.6g}")
     else:
         for name, floor in (("stage", "guide with"), ("frame", "empty"), ("kept", "empty"), ("profiler", "guide start")):
             print(f"python.fast.{name} {cost[name]:.6g}\npython.fast.{name}.floor {cost[floor]:.6g}")
@@ -134,7 +152,7 @@ def main():
 
     wanted = [f"python.fast.{name}" for name in ("stage", "frame", "kept", "profiler")]
     if not os.access(INTERPRETER, os.X_OK):
-        return skipped(*wanted, "python.pure.stage", "python.pure.kept", why=f"no {INTERPRETER}")
+        return skipped(*wanted, *(f"python.pure.{name}" for name in ("stage", "kept", "wrapped")), why=f"no {INTERPRETER}")
     failed = 0
     with harness.Daemon() as daemon:
         path = module_path(harness)

@@ -44,6 +44,7 @@ ROWS = [
           ("kept", "with a kept object", 200, "an empty with"), ("profiler", "StageProfiler start, stop", 300, "a start/stop profiler"))),
     Row("python.pure.stage", "pure Python: with stage()", "ns", 1250, 800, "ns, a contextmanager profiler"),
     Row("python.pure.kept", "pure Python: a kept object : with stage()", "x", 1),
+    Row("python.pure.wrapped", "pure Python: capture under edgeprof run : contextmanager profiler", "x", 2.34),
     Row("drain.events", "drain, writer on another core, a stage event", "ns", 25, 18, "ns, reading it", "brubeck 126, statsite 556, npm's statsd 5305"),
     Row("drain.frames", "the same, a record of frames of 8 stages", "ns", 35, None, "ns, reading it"),
     Row("rate.lost", "1 M events/s for 12 s, a busy neighbour: lost", "events", 0, None, "", "brubeck 33 %", sum),
