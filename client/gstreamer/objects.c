@@ -176,8 +176,14 @@ struct pad *pad_of(GstPad *object)
 
 struct pad *pad_of_peer(GstPad *object)
 {
-	GstPad *other = gst_pad_get_peer(object);
-	struct pad *peer = other ? pad_of(other) : NULL;
-	gst_clear_object(&other);
+	GST_OBJECT_LOCK(object); /* while it is held, the peer stays one, and exists */
+	GstPad *other = GST_PAD_PEER(object);
+	struct pad *peer = other ? pad_known(other) : NULL;
+	GST_OBJECT_UNLOCK(object);
+	other = peer ? NULL : gst_pad_get_peer(object);
+	if (other) {
+		peer = pad_of(other);
+		gst_object_unref(other);
+	}
 	return peer;
 }
