@@ -68,11 +68,14 @@ static void leave_loop(const struct element *own, const struct entry *entry)
 
 static void push(GstPad *object, const void *item, GstBuffer *first, GstClockTime time)
 {
-	const struct entry *in = thread.depth > 0 ? &thread.stack[thread.depth - 1] : NULL;
+	struct entry *in = thread.depth > 0 ? &thread.stack[thread.depth - 1] : NULL;
 	struct entry *entry = enter(object, ENTRY_BUFFER, time);
 	struct pad *from = entry ? pad_of(object) : NULL;
 	if (!from) {
 		return;
+	}
+	if (in && in->kind == ENTRY_EVENT) {
+		in->to = pad_of_peer(in->object);
 	}
 	entry->pts = first ? GST_BUFFER_PTS(first) : GST_CLOCK_TIME_NONE;
 	entry->time = entry->pts != GST_CLOCK_TIME_NONE ? entry->pts - from->origin : entry->pts;
@@ -242,21 +245,14 @@ static void on_pulled(void *self, GstClockTime time, GstPad *pad)
 	leave(pad, ENTRY_PULL, clock_time(time));
 }
 
-/* What an element pushes while it handles an event is its own, not a source's. */
+/* What an element pushes while it handles an event is its own, not a source's. GStreamer 1.26 has
+ * locked the pad already: nothing is called here that would do so. */
 static void on_event(void *self, GstClockTime time, GstPad *pad, GstEvent *event)
 {
 	(void)self;
 	struct entry *entry = enter(pad, ENTRY_EVENT, time);
-	struct pad *from = entry && GST_PAD_IS_SRC(pad) ? pad_of(pad) : NULL;
-	if (!from) {
-		return;
-	}
-	entry->to = pad_of_peer(pad);
-	if (GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT) {
-		const GstSegment *segment;
-		gst_event_parse_segment(event, &segment);
-		from->origin =
-			segment->format == GST_FORMAT_TIME ? segment->start - segment->base : 0;
+	if (entry && GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT && pad_known(pad)) {
+		pad_set_segment(pad_known(pad), event);
 	}
 }
 

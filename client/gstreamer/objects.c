@@ -144,9 +144,16 @@ static struct pad *pad_new(struct element *own, bool is_sink)
 	return pad;
 }
 
-static struct pad *pad_known(GstPad *object)
+struct pad *pad_known(GstPad *object)
 {
 	return g_object_get_qdata(G_OBJECT(object), objects.pad_quark);
+}
+
+void pad_set_segment(struct pad *pad, GstEvent *event)
+{
+	const GstSegment *segment;
+	gst_event_parse_segment(event, &segment);
+	pad->origin = segment->format == GST_FORMAT_TIME ? segment->start - segment->base : 0;
 }
 
 /* Pads of bins have no element of their own, nor have the pads inside that stand for them. */
@@ -157,13 +164,18 @@ static struct pad *pad_make(GstPad *object)
 		return NULL;
 	}
 	struct element *own = parent && !GST_IS_BIN(parent) ? element_of(parent) : NULL;
+	GstEvent *segment = gst_pad_get_sticky_event(object, GST_EVENT_SEGMENT, 0);
 	g_mutex_lock(&objects.lock);
 	struct pad *pad = pad_known(object);
 	if (!pad) {
 		pad = pad_new(own, gst_pad_get_direction(object) == GST_PAD_SINK);
+		if (segment) {
+			pad_set_segment(pad, segment);
+		}
 		g_object_set_qdata_full(G_OBJECT(object), objects.pad_quark, pad, pad_gone);
 	}
 	g_mutex_unlock(&objects.lock);
+	g_clear_pointer(&segment, gst_event_unref);
 	gst_clear_object(&parent);
 	return pad;
 }

@@ -91,10 +91,14 @@ static inline enum element_kind kind_of(const struct element *element)
 /* The quarks of pads and elements. Once, before any hook. */
 void objects_init(void);
 
-/* What is known of a pad: found, or made. NULL: it has no parent yet. */
+/* What is known of a pad; NULL: nothing yet. Locks nothing of GStreamer's. */
+struct pad *pad_known(GstPad *object);
+/* The same: found, or made. NULL: it has no parent yet. */
 struct pad *pad_of(GstPad *object);
 /* The same of its peer. NULL: it has none. */
 struct pad *pad_of_peer(GstPad *object);
+/* A segment's event begins another running time. */
+void pad_set_segment(struct pad *pad, GstEvent *event);
 /* Of the element itself, NULL if no buffer came near it yet. */
 struct element *element_known(GstElement *object);
 /* "prefix_NAME" as a gauge or a counter: looked up, for what is reported seldom. */
