@@ -79,17 +79,23 @@ void proto_histogram_init(struct proto_histogram *h, proto_calloc *alloc)
 	*h = (struct proto_histogram){.min = UINT64_MAX, .calloc = alloc};
 }
 
+static uint32_t *memory_of(const struct proto_histogram *h)
+{
+	return h->complete ? h->buckets - h->first : h->buckets;
+}
+
 void proto_histogram_finish(struct proto_histogram *h)
 {
 	if (h) {
-		free(h->buckets);
+		free(memory_of(h));
 		free(h->carries);
 	}
 }
 
 size_t proto_histogram_bytes(const struct proto_histogram *h)
 {
-	return sizeof(*h) + h->held * sizeof(*h->buckets) + (h->carries ? sizeof(*h->carries) : 0);
+	size_t buckets = h->complete ? PROTO_HISTOGRAM_BUCKETS : h->held;
+	return sizeof(*h) + buckets * sizeof(*h->buckets) + (h->carries ? sizeof(*h->carries) : 0);
 }
 
 /* The first bucket of the octave, and the one behind its last. Values below the octaves count as
@@ -108,7 +114,8 @@ static uint32_t octave_end(uint32_t bucket)
 	return end < PROTO_HISTOGRAM_BUCKETS ? end : PROTO_HISTOGRAM_BUCKETS;
 }
 
-/* Holds the buckets [first, end) as well. False: memory is short, nothing changes. */
+/* Holds the buckets [first, end) as well, from the second time on in memory for all of them. False:
+ * memory is short, nothing changes. */
 static bool hold(struct proto_histogram *h, uint32_t first, uint32_t end)
 {
 	uint32_t has_end = h->first + h->held;
@@ -119,17 +126,23 @@ static bool hold(struct proto_histogram *h, uint32_t first, uint32_t end)
 	if (end - first <= h->held) {
 		return true;
 	}
-	uint32_t *buckets = h->calloc(end - first, sizeof(*buckets));
-	if (!buckets) {
+	bool complete = h->held > 0;
+	uint32_t *memory = memory_of(h);
+	if (!h->complete) {
+		memory = h->calloc(
+			complete ? PROTO_HISTOGRAM_BUCKETS : end - first, sizeof(*memory));
+	}
+	if (!memory) {
 		return false;
 	}
-	if (h->held > 0) {
-		memcpy(buckets + (h->first - first), h->buckets, h->held * sizeof(*buckets));
+	if (!h->complete && complete) {
+		memcpy(memory + h->first, h->buckets, h->held * sizeof(*memory));
+		free(h->buckets);
 	}
-	free(h->buckets);
-	h->buckets = buckets;
+	h->complete = complete;
+	h->buckets = complete ? memory + first : memory;
 	h->first = first;
-	h->held = end - first;
+	h->held = (uint16_t)(end - first);
 	return true;
 }
 

@@ -8,10 +8,10 @@
  * Longer values share the last bucket. Count, sum, sum of squares, min and max are exact integers
  * for any values, so mean and std are exact as well; only percentiles are estimates.
  *
- * Buckets are kept for the octaves from the least to the greatest value, at first for four. A value
- * outside of them takes more memory, which a steady load never does: PROTO_HISTOGRAM_BYTES in all
- * when it spans everything. When memory is short the value is counted in the nearest bucket there
- * is, so that percentiles may be wrong.
+ * Buckets are kept for the octaves from the least to the greatest value, at first for four. The
+ * first value outside of them takes memory for all, PROTO_HISTOGRAM_BYTES: nothing is allocated for
+ * the rare values that come later. When memory is short a value is counted in the nearest bucket
+ * there is, so that percentiles may be wrong.
  *
  * A bucket holds 2^32 - 1; what passes that goes to a carry entry (2^32 times 2^32). Only when
  * more than PROTO_HISTOGRAM_CARRIES buckets have passed 2^32 each, 2.7e11 events (3 days of 1 M/s,
@@ -50,7 +50,9 @@ struct proto_histogram {
 	uint64_t sum[2];     /* ns, lowest word first */
 	uint64_t squares[3]; /* of ns * ns, lowest word first */
 	uint32_t *buckets;   /* those that are held; NULL before the first value */
-	uint32_t first, held;
+	uint32_t first;
+	uint16_t held;
+	bool complete;				 /* there is memory for all buckets */
 	struct proto_histogram_carries *carries; /* NULL until a bucket passes 2^32 */
 	proto_calloc *calloc;
 };
@@ -102,7 +104,7 @@ static inline void proto_histogram_count(struct proto_histogram *h, uint32_t buc
 	}
 }
 
-/* Any value. Allocates when its octave is a new one. */
+/* Any value. Allocates when it is the first one, and the first outside of what is held. */
 static inline void proto_histogram_add(struct proto_histogram *h, uint64_t value_ns)
 {
 	h->count++;

@@ -4,7 +4,7 @@
  * (G0.1, G0.2, golden vector A); latencies, deadlines. The recent window is exact, the lifetime
  * (since the app's since_ns, warm-up skipped) a histogram within 1 %. Times are monotonic ns.
  * 1/dt with dt = 0 is skipped and counted. An event allocates nothing, but the first throttled
- * one a histogram, and one of an octave that its histogram has not seen makes that larger.
+ * one a histogram, and the first one far from the others makes its histogram larger.
  */
 #pragma once
 

@@ -54,6 +54,7 @@ static bool load_buckets(struct save_reader *reader, const struct proto_histogra
 	}
 	*ret = *saved;
 	ret->calloc = mem_calloc;
+	ret->complete = false;
 	ret->buckets = make(saved->buckets, bytes, &complete);
 	ret->carries = make(saved->carries, sizeof(*ret->carries), &complete);
 	return complete && (!ret->buckets || save_read(reader, ret->buckets, bytes)) &&
