@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entry.c: runs the state machine of one source. Unavailable and failed opens are retried every
- * minute; a failing sample is retried at every tick and reopened after a minute. The values of a
- * source that fails become null at once. */
+ * minute, those of absent devices when one has come; a failing sample is retried at every tick and
+ * reopened after a minute. The values of a source that fails become null at once. */
 #include "daemon/collect/sched/entry.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/collect/sched/entry_private.h"
 #include "daemon/core/metrics/metrics.h"
@@ -101,6 +103,7 @@ void entry_configure(
 	struct entry *entry, const struct source_options *options, uint64_t sampling_ns)
 {
 	const struct source_options before = entry->options;
+	entry->absent = false;
 	uint64_t interval_before = entry->base_interval_ns;
 	struct source *source = entry->ctx.source;
 	take_options(entry, options);
@@ -214,6 +217,7 @@ static void apply_requests(struct entry *entry, uint64_t now_ns)
 			entry_commit_nulls(entry, "source is switched off", now_ns);
 		}
 		entry->due_ns = UINT64_MAX;
+		entry->absent = false;
 	} else if (source->state == SOURCE_SUSPENDED) {
 		entry->due_ns = now_ns;
 	} else if (changed && entry->open) {
@@ -229,6 +233,23 @@ static int open_here(struct entry *entry)
 	return r < 0 ? r : entry_open_fetch(entry);
 }
 
+/* Whether to look again for what was absent is in vain: the kernel counts what it announced of
+ * devices and drivers. Files that others make are found in a quarter of an hour. */
+static bool is_in_vain(struct entry *entry)
+{
+	long long devices = -1;
+	int fd = root_open(entry->ctx.root, "sys/kernel/uevent_seqnum", O_RDONLY);
+	if (fd >= 0) {
+		(void)file_read_i64(fd, &devices);
+		close(fd);
+	}
+	bool same = entry->absent && devices >= 0 && devices == entry->devices &&
+		    entry->skipped < ENTRY_SKIPS_MAX;
+	entry->devices = devices;
+	entry->skipped = same ? entry->skipped + 1 : 0;
+	return same;
+}
+
 /* True when the collector is open afterwards. */
 static bool open_collector(struct entry *entry, uint64_t now_ns)
 {
@@ -242,6 +263,10 @@ static bool open_collector(struct entry *entry, uint64_t now_ns)
 		entry_report(entry, SOURCE_ERROR, "has not answered since it was closed", now_ns);
 		return false;
 	}
+	if (is_in_vain(entry)) {
+		entry_commit_nulls(entry, "source is unavailable", now_ns);
+		return false;
+	}
 	if (!entry->ops->probe) {
 		return entry_opened(entry, open_here(entry), now_ns);
 	}
@@ -252,6 +277,7 @@ static bool open_collector(struct entry *entry, uint64_t now_ns)
 bool entry_opened(struct entry *entry, int r, uint64_t now_ns)
 {
 	const char *reason = entry->reason;
+	entry->absent = r == -ENOENT;
 	if (r == 0) {
 		entry->open = true;
 		return true;

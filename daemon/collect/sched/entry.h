@@ -12,7 +12,8 @@
 
 #define ENTRY_INTERVAL_MIN_NS UINT64_C(50000000)
 #define ENTRY_INTERVAL_MAX_NS UINT64_C(3600000000000)
-#define ENTRY_PROBE_NS UINT64_C(60000000000) /* how often what is absent is looked for again */
+#define ENTRY_PROBE_NS UINT64_C(60000000000) /* how often what is absent is looked for again, */
+#define ENTRY_SKIPS_MAX 14		     /* and how often not, while no device comes or goes */
 #define ENTRY_EARLY_NS UINT64_C(1000000)     /* libuv's timers may fire this much early */
 
 struct entry {
@@ -35,6 +36,9 @@ struct entry {
 	struct fetch fetch;
 	struct fetch background[BACKGROUND_MAX]; /* the collector's (background.h) */
 	uint64_t adapted_ns;			 /* by the adaptive rate; 0 = not */
+	bool absent;				 /* it was not there when it was last looked for */
+	long long devices; /* how many came or went until then; -1 = unknown */
+	unsigned skipped;  /* since then, for none has */
 };
 
 /* Adds the source. ctx->source and ctx->options are filled here. -EEXIST, -ENOSPC, -ENOMEM. */

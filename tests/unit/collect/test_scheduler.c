@@ -121,6 +121,14 @@ static void teardown(void)
 	bench_finish(&bench);
 }
 
+/* Its devices are those of a tree, which is the caller's to remove. */
+static void in_tree(struct tree *tree)
+{
+	tree_make(tree);
+	bench_finish(&bench);
+	bench_make(&bench, tree->path, NULL);
+}
+
 static void start(void)
 {
 	ck_assert_int_eq(
@@ -201,6 +209,8 @@ END_TEST
 
 START_TEST(an_absent_source_is_unavailable_and_probed_each_minute)
 {
+	struct tree tree;
+	in_tree(&tree);
 	fake.open_result = -ENOENT;
 	start();
 	ck_assert_int_eq(source()->state, SOURCE_UNAVAILABLE);
@@ -218,6 +228,43 @@ START_TEST(an_absent_source_is_unavailable_and_probed_each_minute)
 	ck_assert_int_eq(source()->state, SOURCE_OK);
 	ck_assert_int_eq(fake.samples, 1);
 	ck_assert_uint_eq(timeline_last_serial(bench.core.timeline), 1);
+	tree_remove(&tree);
+}
+END_TEST
+
+/* Minutes of the grid behind START, up to and including the last one. */
+static void run_minutes(uint64_t first, uint64_t last)
+{
+	for (uint64_t i = first; i <= last; i++) {
+		run_at(START + (20 + i * 60) * SECOND);
+	}
+}
+
+START_TEST(while_no_device_comes_what_is_absent_is_looked_for_every_quarter_of_an_hour)
+{
+	struct tree tree;
+	in_tree(&tree);
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1795\n");
+	fake.open_result = -ENOENT;
+	start();
+	run_minutes(1, 14);
+	ck_assert_int_eq(fake.opens, 1);
+	run_minutes(15, 15);
+	ck_assert_int_eq(fake.opens, 2);
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1796\n");
+	run_minutes(16, 18);
+	ck_assert_int_eq(fake.opens, 3);
+	source_request(source(), false, 0); /* somebody wants it to be looked for */
+	run_minutes(19, 19);
+	source_request(source(), true, 0);
+	run_minutes(20, 20);
+	ck_assert_int_eq(fake.opens, 4);
+	fake.open_result = -EIO;
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1797\n");
+	run_minutes(21, 24); /* it is there, but fails */
+	ck_assert_int_eq(fake.opens, 8);
+	ck_assert_int_eq(source()->state, SOURCE_ERROR);
+	tree_remove(&tree);
 }
 END_TEST
 

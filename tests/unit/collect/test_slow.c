@@ -489,6 +489,10 @@ END_TEST
 
 START_TEST(what_is_absent_is_looked_for_every_minute)
 {
+	struct tree tree; /* in which the kernel does not count devices */
+	tree_make(&tree);
+	bench_finish(&bench);
+	bench_make(&bench, tree.path, NULL);
 	slow[0].probe_result = -ENOENT;
 	start();
 	ck_assert_int_eq(source("slow0")->state, SOURCE_UNAVAILABLE);
@@ -507,6 +511,25 @@ START_TEST(what_is_absent_is_looked_for_every_minute)
 	}
 	ck_assert_int_eq(slow[0].probes, 2);
 	ck_assert_int_eq(source("slow0")->state, SOURCE_OK);
+	tree_remove(&tree);
+}
+END_TEST
+
+START_TEST(what_is_absent_to_open_is_not_looked_for_in_vain)
+{
+	struct tree tree;
+	tree_make(&tree);
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1795\n");
+	bench_finish(&bench);
+	bench_make(&bench, tree.path, NULL);
+	slow[0].open_result = -ENOENT;
+	start();
+	for (uint64_t t = 1; t < 300; t++) {
+		run_at(t);
+		scheduler_wait(scheduler, PATIENCE);
+	}
+	ck_assert_int_eq(slow[0].probes, 1);
+	tree_remove(&tree);
 }
 END_TEST
 
