@@ -286,8 +286,8 @@ static void sample_zones(struct apps *apps, struct advice_input *input, uint64_t
 	uint32_t cursor = 0;
 	input->headroom_celsius = NAN;
 	while ((metric = metrics_next(apps->metrics, &cursor))) {
-		if (text_starts_with(metric->name, prefix) && is_current(metric, now_ns) &&
-			!(metric->value >= input->headroom_celsius)) {
+		if (metric->unit == UNIT_CELSIUS && text_starts_with(metric->name, prefix) &&
+			is_current(metric, now_ns) && !(metric->value >= input->headroom_celsius)) {
 			input->headroom_celsius = metric->value;
 			input->headroom_of = metric->name + sizeof(prefix) - 1;
 		}
