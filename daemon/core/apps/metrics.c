@@ -275,10 +275,12 @@ static void sample_frames(struct apps *apps, struct app *app, uint64_t now_ns)
 		frames_interval_reset(frames);
 		return;
 	}
-	struct frames_stats stats;
+	if (!frames->sampled_ahead) {
+		frames_stats(frames, apps->scratch, &frames->sampled);
+	}
+	const struct frames_stats stats = frames->sampled;
 	const char *reason = NULL;
 	const double misses = (double)frames->interval.misses;
-	frames_stats(frames, apps->scratch, &stats);
 	app_frames_note(app, &stats);
 	const double value[] = {
 		[FRAME_FPS] = stats.fps,
@@ -322,6 +324,7 @@ static void sample_app(struct apps *apps, struct app *app, uint64_t now_ns)
 	}
 	if (app->frames) {
 		sample_frames(apps, app, now_ns);
+		app->frames->sampled_ahead = false;
 	}
 	for (size_t i = 0; i < app->processes; i++) {
 		app->process[i]->marks = 0;
@@ -332,6 +335,15 @@ bool apps_sample_ahead(struct apps *apps, size_t n)
 {
 	for (size_t a = 0; a < apps->count; a++) {
 		struct app *app = apps->app[a];
+		struct frames *frames = app->frames;
+		if (app->processes > 0 && frames && !frames->sampled_ahead &&
+			frames->interval.count > 0) {
+			if (n-- == 0) {
+				return true;
+			}
+			frames_stats(frames, apps->scratch, &frames->sampled);
+			frames->sampled_ahead = true;
+		}
 		for (size_t i = 0; app->processes > 0 && i < app->stages; i++) {
 			struct stage *stage = app->stage[i];
 			if (stage->sampled_ahead || stage->interval.count == 0) {

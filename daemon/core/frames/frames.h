@@ -96,7 +96,9 @@ struct frames {
 		uint32_t fps[FRAMES_SECONDS];
 		uint32_t min, max; /* of the lifetime; min UINT32_MAX before the first */
 	} second;
-	struct metric *metric[8]; /* owned by metrics.c */
+	struct metric *metric[8];    /* owned by metrics.c, as are the next two */
+	struct frames_stats sampled; /* for the metrics, if sampled_ahead */
+	bool sampled_ahead;
 };
 
 int frames_create(size_t window, struct frames **ret); /* -ENOMEM; window >= 2 */

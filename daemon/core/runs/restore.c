@@ -139,6 +139,7 @@ static struct frames *load_frames(struct apps *apps, struct save_reader *reader)
 	}
 	frames->sums_ns = make(frames->sums_ns, bytes, &complete);
 	memset(frames->metric, 0, sizeof(frames->metric));
+	frames->sampled_ahead = false;
 	frames_interval_reset(frames);
 	const struct save_object object = save_frames(frames); /* but its histograms */
 	complete = complete && read_rest(reader, &object);

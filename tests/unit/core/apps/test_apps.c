@@ -44,6 +44,26 @@ START_TEST(a_sample_in_parts_is_committed_at_once)
 }
 END_TEST
 
+START_TEST(frames_are_sampled_ahead_as_stages_are)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	for (uint64_t i = 1; i <= 5; i++) {
+		record(p, PROTO_KIND_FRAME, 0, T0 + i * 20 * MS, 0, PROTO_NO_FRAME);
+	}
+	apps_drained(apps, p);
+	ck_assert(apps_sample_ahead(apps, 0));
+	ck_assert(!apps_sample_ahead(apps, 1));
+	record(p, PROTO_KIND_FRAME, 0, T0 + 200 * MS, 0, PROTO_NO_FRAME); /* meanwhile */
+	apps_drained(apps, p);
+	apps_sample(apps, T0 + S);
+	near("frame/cam/fps", 50);
+	record(p, PROTO_KIND_FRAME, 0, T0 + 220 * MS, 0, PROTO_NO_FRAME);
+	apps_drained(apps, p);
+	apps_sample(apps, T0 + 2 * S);
+	near("frame/cam/fps", 30);
+}
+END_TEST
+
 START_TEST(stage_statistics_become_metrics)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
