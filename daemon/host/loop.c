@@ -105,7 +105,7 @@ static void after_iteration(uv_check_t *check)
 	uint64_t turn = now_ns - watch->turn_ns;
 	uint64_t idle = idle_ns - watch->idle_ns;
 	uint64_t busy_us = turn > idle ? (turn - idle) / 1000 : 0;
-	watch->turn_ns = now_ns;
+	watch->turn_ns = watch->counters->waited_ns = now_ns;
 	watch->idle_ns = idle_ns;
 	if (watch->counters->iterations++ == 0) {
 		return; /* the start: nobody waits for an answer yet */

@@ -81,7 +81,7 @@ struct ingest {
 	uint64_t
 		sample_ns; /* when the next sample is due; UINT64_MAX = now, or it is in progress */
 	enum sample_part part; /* the next one of the sample */
-	bool postponed;	       /* it, because other timers took long */
+	unsigned waits;	       /* of it, in a row, because other timers took long */
 	unsigned handles;      /* not yet closed */
 	bool closing;
 };

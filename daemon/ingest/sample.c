@@ -10,9 +10,10 @@
 #include "daemon/util/sysops.h"
 
 static const uint64_t SHARE_NS = 50 * 1000000; /* how long a sample waits for a wake-up */
-static const uint64_t ITERATION_NS = 250000;   /* after which a part is an iteration's last */
+static const uint64_t ITERATION_NS = 250000;   /* into an iteration the last part may begin */
 
 enum {
+	WAITS = 3,  /* iterations that others have filled before a part begins in one of them */
 	SAVES = 8,  /* iterations between two samples that save for a restart */
 	STAGES = 8, /* that are sampled between two looks at the time */
 };
@@ -82,12 +83,14 @@ static void run_part(struct ingest *ingest, uint64_t now_ns)
 static void on_sample(uv_timer_t *timer)
 {
 	struct ingest *ingest = timer->data;
-	uint64_t now_ns = sysops()->now_ns(), end_ns = now_ns + ITERATION_NS;
-	/* not in an iteration that others have filled; once, since each may be such a one */
-	ingest->postponed = !ingest->postponed && now_ns - ingest->waited_ns > ITERATION_NS;
-	while (!ingest->postponed && ingest->part < SAMPLE_PARTS && now_ns < end_ns) {
+	uint64_t now_ns = sysops()->now_ns();
+	uint64_t from_ns = ingest->waits == WAITS ? now_ns : ingest->waited_ns;
+	bool free = now_ns - from_ns < ITERATION_NS;
+	ingest->waits = free ? 0 : ingest->waits + 1;
+	while (free && ingest->part < SAMPLE_PARTS) {
 		run_part(ingest, now_ns);
 		now_ns = sysops()->now_ns();
+		free = now_ns - from_ns < ITERATION_NS;
 	}
 	if (ingest->part < SAMPLE_PARTS) {
 		ingest->sample_ns = UINT64_MAX;

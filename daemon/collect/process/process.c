@@ -397,9 +397,14 @@ static int process_sample(const struct collector_context *ctx, void *state)
 	struct process_state *process = state;
 	struct processes *processes = ctx->core->processes;
 	uint64_t now_ns = ctx->now_ns;
-	int r = process->next < process->jobs ? 0 : begin(ctx, process);
+	const bool begins = process->next == process->jobs;
+	const bool follows = !process->serial_known || process->serial != processes->serial;
+	int r = begins ? begin(ctx, process) : 0;
 	if (r < 0) {
 		return r;
+	}
+	if (begins && follows && process->jobs > BATCH) {
+		return -EINPROGRESS; /* new groups have taken as long as a batch */
 	}
 	for (size_t i = 0; i < BATCH && process->next < process->jobs; i++) {
 		add_process(ctx, process, &process->job[process->next++]);

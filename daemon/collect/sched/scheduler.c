@@ -29,6 +29,11 @@
  */
 #define GRACE_NS UINT64_C(10000000)
 
+/* Into an iteration of the loop a tick or a part of one may begin, and how many iterations that
+ * others have filled it waits for. */
+#define ITERATION_NS UINT64_C(250000)
+enum { WAITS = 3 };
+
 /* How long a stop waits for files to be closed; what hangs is left behind. */
 #define LAST_CLOSES_NS UINT64_C(100000000)
 
@@ -45,6 +50,7 @@ struct scheduler {
 	bool spare;	  /* further threads may be started for what one has not done in time */
 	size_t entries;
 	struct entry *entry;
+	unsigned waits; /* for an iteration that is free, in a row */
 	bool closing;
 	unsigned handles; /* that are not closed yet */
 	void (*done)(void *ctx);
@@ -178,10 +184,24 @@ static void run(struct scheduler *scheduler)
 	arm(scheduler);
 }
 
+/* Whether other timers have taken long in this iteration. */
+static bool is_filled(const struct scheduler *scheduler)
+{
+	const struct counters *counters = scheduler->core->counters;
+	return counters && counters->waited_ns > 0 &&
+	       sysops()->now_ns() - counters->waited_ns > ITERATION_NS;
+}
+
 /* Also when a thread has not done in time what is queued: then others help. */
 static void on_timer(uv_timer_t *timer)
 {
 	struct scheduler *scheduler = timer->data;
+	if (scheduler->waits < WAITS && is_filled(scheduler)) {
+		scheduler->waits++;
+		uv_timer_start(timer, on_timer, 1, 0);
+		return;
+	}
+	scheduler->waits = 0;
 	if (scheduler->spare && offload_pool_behind(scheduler->pool->threads)) {
 		scheduler->spare = false;
 		offload_pool_dispatch(scheduler->pool->threads);

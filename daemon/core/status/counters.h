@@ -73,6 +73,7 @@ struct counters {
 	struct limit limits[LIMIT_COUNT];
 	uint64_t api_connections, api_refused, api_calls, api_errors, api_bytes_queued;
 	uint64_t iterations;	  /* of the event loop */
+	uint64_t waited_ns;	  /* when its last wait ended; 0 = unknown */
 	uint32_t loop_lag_max_us; /* since the last self sample */
 	struct loop_load load;
 	uint64_t sampling_interval_ns; /* of sources without one of their own; 0 = unknown yet */
