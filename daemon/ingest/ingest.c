@@ -20,13 +20,14 @@
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t END_WAIT_NS = 1000 * 1000000;
-static const uint64_t WORK_NS = 50; /* charged for a unit of work */
+static const uint64_t WORK_NS = 50;	      /* charged for a unit of work */
+static const uint64_t ITERATION_NS = 1000000; /* into an iteration the timer drains */
 
 enum {
 	BACKLOG = 64,
 	DRAIN_RECORDS = 4096,	 /* of one attachment before the next one is drained */
 	DRAIN_NAMES = 4,	 /* new names, likewise */
-	ITERATION_WORK = 16384,	 /* of draining in an iteration of the loop, in records: 0.5 ms */
+	ITERATION_WORK = 16384,	 /* of draining in an iteration of the loop, in records */
 	SAVES_PER_ITERATION = 8, /* statistics that one of them saves: 0.2 ms */
 };
 
@@ -125,18 +126,27 @@ static void drain_one(struct ingest *ingest, struct attachment *a)
 	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);
 }
 
-void ingest_drain_due(struct ingest *ingest)
+/* One of them in any case. */
+static void drain_due(struct ingest *ingest, uint64_t end_ns)
 {
 	iteration_update(
 		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
-	struct attachment *a;
-	while ((a = next_due(ingest)) && ingest->iteration.used < ITERATION_WORK) {
+	struct attachment *a = next_due(ingest);
+	bool over = false;
+	while (a && !over && ingest->iteration.used < ITERATION_WORK) {
 		drain_one(ingest, a);
 		attachment_end_drained(a);
+		a = next_due(ingest);
+		over = end_ns < UINT64_MAX && sysops()->now_ns() > end_ns;
 	}
 	if (a) {
 		drain_soon(ingest);
 	}
+}
+
+void ingest_drain_due(struct ingest *ingest)
+{
+	drain_due(ingest, UINT64_MAX);
 }
 
 void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
@@ -185,7 +195,7 @@ static void on_drain(uv_timer_t *timer)
 		ingest->saves--;
 		apps_save_some(ingest->core->apps, SAVES_PER_ITERATION);
 	}
-	ingest_drain_due(ingest);
+	drain_due(ingest, ingest->waited_ns + ITERATION_NS);
 	ingest_resume_connections(ingest);
 }
 
