@@ -133,11 +133,14 @@ static int judge_alerts(struct daemon *daemon)
 {
 	const uint64_t now_ns = sysops()->now_ns();
 	void *state = daemon->file[RUN_ALERTS].data;
+	const bool stored = state && alerts_store_is_of(state, daemon->boot_id);
 	if (state) {
 		daemon_report_damage(daemon, RUN_ALERTS,
 			alerts_attach_store(daemon->core.alerts, state, daemon->boot_id, now_ns));
 	}
-	restore_overrides(daemon);
+	if (stored) { /* else the medium added none */
+		restore_overrides(daemon);
+	}
 	return alerts_set_rules(
 		daemon->core.alerts, daemon->config->alert, daemon->config->alerts, now_ns);
 }

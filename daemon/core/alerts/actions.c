@@ -39,7 +39,7 @@ static void set_due(struct alerts *alerts)
 {
 	const bool testing = alerts->test.state.alert.phase == ALERT_FIRING;
 	alerts->due_ns = testing ? alerts->test.ends_ns : UINT64_MAX;
-	for (size_t i = 0; i < ALERT_SILENCES; i++) {
+	for (size_t i = 0; i < alerts->overrides.silences; i++) {
 		const struct alert_silence *silence = &alerts->overrides.silence[i];
 		if (silence->serial != 0 && silence->until_ns < alerts->due_ns) {
 			alerts->due_ns = silence->until_ns;
@@ -207,7 +207,7 @@ void alerts_tick(struct alerts *alerts, uint64_t now_ns)
 	if (alerts->test.state.alert.phase == ALERT_FIRING && alerts->test.ends_ns <= now_ns) {
 		set_test(alerts, 0, now_ns);
 	}
-	for (size_t i = 0; i < ALERT_SILENCES; i++) {
+	for (size_t i = 0; i < alerts->overrides.silences; i++) {
 		struct alert_silence *silence = &alerts->overrides.silence[i];
 		if (silence->serial != 0 && silence->until_ns <= now_ns) {
 			report(alerts, silence->rule, silence->instance, now_ns,

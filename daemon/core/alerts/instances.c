@@ -180,7 +180,7 @@ void alert_instances_restore(struct alerts *alerts, const struct alert_rule *rul
 /* Acknowledgements of alerts that do not fire any more. */
 static void drop_stale_acks(struct alerts *alerts)
 {
-	for (size_t i = 0; i < ALERT_ACKS; i++) {
+	for (size_t i = 0; i < alerts->overrides.acks; i++) {
 		struct alert_ack *ack = &alerts->overrides.ack[i];
 		bool fires = false;
 		for (size_t k = 0; ack->serial != 0 && k < alerts->count && !fires; k++) {

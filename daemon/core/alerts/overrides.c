@@ -87,11 +87,13 @@ static size_t recover_all(struct overrides *overrides, uint64_t now_ns)
 	for (size_t i = 0; i < ALERT_ACKS; i++) {
 		struct alert_ack *ack = &overrides->ack[i];
 		damaged += recover(&ack->serial, ack_is_valid(ack, now_ns), &overrides->serial);
+		overrides->acks = ack->serial != 0 ? i + 1 : overrides->acks;
 	}
 	for (size_t i = 0; i < ALERT_SILENCES; i++) {
 		struct alert_silence *silence = &overrides->silence[i];
 		damaged += recover(
 			&silence->serial, silence_is_valid(silence, now_ns), &overrides->serial);
+		overrides->silences = silence->serial != 0 ? i + 1 : overrides->silences;
 	}
 	for (size_t i = 0; i < ALERT_RECORDS; i++) {
 		struct alert_record *record = &overrides->record[i];
@@ -109,16 +111,21 @@ size_t overrides_attach(
 		sizeof(struct alert_record), ALERT_ACKS, ALERT_SILENCES, ALERT_RECORDS};
 	const struct runhead wanted = runhead_of(MAGIC, overrides_bytes(), shape, 6, boot_id);
 	struct runhead *header = bytes;
-	if (runhead_look(bytes, &wanted) != RUNHEAD_OURS) {
+	const bool ours = runhead_look(bytes, &wanted) == RUNHEAD_OURS;
+	if (!ours) {
+		const bool zeros = runhead_is_new(bytes);
 		runhead_clear(bytes);
-		memset(header + 1, 0, overrides_bytes() - sizeof(*header));
+		if (!zeros) { /* else its pages would be touched, all at once */
+			memset(header + 1, 0, overrides_bytes() - sizeof(*header));
+		}
 		runhead_write(bytes, &wanted);
 	}
 	overrides->ack = (struct alert_ack *)(void *)(header + 1);
 	overrides->silence = (struct alert_silence *)(void *)(overrides->ack + ALERT_ACKS);
 	overrides->record = (struct alert_record *)(void *)(overrides->silence + ALERT_SILENCES);
 	overrides->serial = overrides->records = 0;
-	return recover_all(overrides, now_ns);
+	overrides->acks = overrides->silences = 0;
+	return ours ? recover_all(overrides, now_ns) : 0;
 }
 
 void overrides_drop(uint64_t *serial)
@@ -140,7 +147,7 @@ static void publish(void *slot, const void *entry, size_t size, uint64_t serial)
 struct alert_ack *overrides_ack(
 	const struct overrides *overrides, const char *rule, const char *instance)
 {
-	for (size_t i = 0; i < ALERT_ACKS; i++) {
+	for (size_t i = 0; i < overrides->acks; i++) {
 		struct alert_ack *ack = &overrides->ack[i];
 		if (ack->serial != 0 && strcmp(ack->rule, rule) == 0 &&
 			strcmp(ack->instance, instance) == 0) {
@@ -153,12 +160,13 @@ struct alert_ack *overrides_ack(
 int overrides_put_ack(struct overrides *overrides, const struct alert_ack *ack)
 {
 	struct alert_ack *slot = overrides_ack(overrides, ack->rule, ack->instance);
-	for (size_t i = 0; !slot && i < ALERT_ACKS; i++) {
+	for (size_t i = 0; !slot && i < overrides->acks; i++) {
 		slot = overrides->ack[i].serial == 0 ? &overrides->ack[i] : NULL;
 	}
-	if (!slot) {
+	if (!slot && overrides->acks == ALERT_ACKS) {
 		return -ENOSPC;
 	}
+	slot = slot ? slot : &overrides->ack[overrides->acks++];
 	publish(slot, ack, sizeof(*ack), ++overrides->serial);
 	return 0;
 }
@@ -180,7 +188,7 @@ uint64_t overrides_muted_until(
 	const struct overrides *overrides, const struct alert *alert, uint64_t now_ns)
 {
 	uint64_t until_ns = 0;
-	for (size_t i = 0; i < ALERT_SILENCES; i++) {
+	for (size_t i = 0; i < overrides->silences; i++) {
 		const struct alert_silence *silence = &overrides->silence[i];
 		if (is_active(silence, now_ns) && silence->until_ns > until_ns &&
 			covers(silence, alert)) {
@@ -193,7 +201,7 @@ uint64_t overrides_muted_until(
 bool overrides_mute_rule(
 	const struct overrides *overrides, const struct alert_rule *rule, uint64_t now_ns)
 {
-	for (size_t i = 0; i < ALERT_SILENCES; i++) {
+	for (size_t i = 0; i < overrides->silences; i++) {
 		const struct alert_silence *silence = &overrides->silence[i];
 		const bool all =
 			silence->instance[0] == '\0' || strcmp(silence->instance, "*") == 0;
@@ -208,7 +216,7 @@ bool overrides_mute_rule(
 struct alert_silence *overrides_silence(
 	const struct overrides *overrides, const char *rule, const char *instance)
 {
-	for (size_t i = 0; i < ALERT_SILENCES; i++) {
+	for (size_t i = 0; i < overrides->silences; i++) {
 		struct alert_silence *silence = &overrides->silence[i];
 		if (silence->serial != 0 && strcmp(silence->rule, rule) == 0 &&
 			strcmp(silence->instance, instance) == 0) {
@@ -221,9 +229,9 @@ struct alert_silence *overrides_silence(
 /* An index, or -ENOSPC, -EDQUOT. */
 static int find_free_silence(const struct overrides *overrides, uint32_t uid)
 {
-	int index = -ENOSPC;
+	int index = overrides->silences < ALERT_SILENCES ? (int)overrides->silences : -ENOSPC;
 	size_t own = 0;
-	for (int i = ALERT_SILENCES - 1; i >= 0; i--) {
+	for (int i = (int)overrides->silences - 1; i >= 0; i--) {
 		index = overrides->silence[i].serial == 0 ? i : index;
 		own += overrides->silence[i].serial != 0 && overrides->silence[i].uid == uid;
 	}
@@ -242,6 +250,7 @@ int overrides_put_silence(struct overrides *overrides, const struct alert_silenc
 			return index;
 		}
 		slot = &overrides->silence[index];
+		overrides->silences += (size_t)index == overrides->silences;
 	}
 	publish(slot, &entry, sizeof(entry), ++overrides->serial);
 	return 0;

@@ -70,6 +70,7 @@ struct overrides {
 	struct alert_silence *silence;
 	struct alert_record *record;
 	uint64_t serial, records; /* the last ones given */
+	size_t acks, silences;	  /* those behind have not been touched */
 };
 
 size_t overrides_bytes(void);

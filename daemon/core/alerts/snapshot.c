@@ -72,7 +72,7 @@ size_t alerts_snapshot(const struct alerts *alerts, const struct wallclock *wall
 		size += sizeof(slot);
 		header.slots++;
 	}
-	for (size_t i = 0; alerts->overrides.ack && i < ALERT_ACKS; i++) {
+	for (size_t i = 0; i < alerts->overrides.acks; i++) {
 		struct alert_ack ack = alerts->overrides.ack[i];
 		if (ack.serial == 0) {
 			continue;

@@ -120,14 +120,24 @@ size_t alert_store_attach(
 {
 	struct runhead *header = bytes;
 	size_t damaged = 0;
-	if (!alerts_store_is_of(bytes, boot_id)) {
+	const bool ours = alerts_store_is_of(bytes, boot_id);
+	if (!ours) {
 		const struct runhead wanted = header_of(boot_id);
+		const bool zeros = runhead_is_new(bytes);
 		runhead_clear(bytes);
-		memset(header + 1, 0, alerts_store_bytes() - sizeof(*header));
+		if (!zeros) { /* else its pages would be touched, all at once */
+			memset(header + 1, 0, alerts_store_bytes() - sizeof(*header));
+		}
 		runhead_write(bytes, &wanted);
 	}
 	store->slot = (struct alert_slot *)(void *)(header + 1);
+	store->slope = (struct alert_slope *)(void *)(store->slot + ALERT_SLOTS + 1);
 	store->inherited_count = 0;
+	memset(store->inherited, 0, sizeof(store->inherited));
+	memset(store->slope_inherited, 0, sizeof(store->slope_inherited));
+	if (!ours) {
+		return 0;
+	}
 	finish_writing(store->slot, now_ns);
 	for (size_t i = 0; i < ALERT_SLOTS; i++) {
 		struct alert_slot *slot = &store->slot[i];
@@ -139,7 +149,6 @@ size_t alert_store_attach(
 			damaged++;
 		}
 	}
-	store->slope = (struct alert_slope *)(void *)(store->slot + ALERT_SLOTS + 1);
 	for (size_t i = 0; i < ALERT_SLOPES; i++) {
 		store->slope_inherited[i] = store->slope[i].key != 0;
 		alert_slope_restore(&store->slope[i], now_ns);
@@ -298,11 +307,11 @@ struct alert_slope *alert_store_slope(
 	struct alert_slope *unused = NULL;
 	for (size_t i = 0; store->slope && i < ALERT_SLOPES; i++) {
 		struct alert_slope *slope = &store->slope[i];
-		if (slope->key == key && store->slope_inherited[i]) {
+		if (store->slope_inherited[i] && slope->key == key) {
 			store->slope_inherited[i] = false;
 			return slope;
 		}
-		unused = slope->key == 0 && !unused ? slope : unused;
+		unused = !unused && slope->key == 0 ? slope : unused;
 	}
 	struct alert_slope *slope = unused ? unused : mem_zalloc(sizeof(*slope));
 	if (slope) {
