@@ -31,7 +31,7 @@ struct entry {
 
 struct diagnoses {
 	const struct core *core;
-	struct gatherer *gatherer; /* NULL until the first app runs: it is large */
+	struct gatherer *gatherer; /* NULL while no app runs: it is large */
 	uint64_t alert_ns;	   /* of the last one that was made for an alert */
 	diagnoses_observer *observer;
 	void *ctx;
@@ -171,6 +171,10 @@ void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns)
 	struct entry *entry = due ? make(diagnoses, due, now_ns) : NULL;
 	if (entry) {
 		take_turn(diagnoses, entry);
+	}
+	if (apps_running(diagnoses->core->apps, NULL) == 0) {
+		gatherer_destroy(diagnoses->gatherer);
+		diagnoses->gatherer = NULL;
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/unit/alloc_faults.h"
 #include "tests/unit/diagnose/simulation.h"
 #include "tests/unit/unit.h"
 
@@ -151,6 +152,11 @@ START_TEST(what_was_published_is_withdrawn_when_the_app_ends)
 	ck_assert_uint_eq(seen.calls, 2);
 	simulation->now_ns += UINT64_C(40000000000);
 	ck_assert_ptr_null(latest());
+	const struct facts *facts;
+	alloc_faults_start(1); /* its large memory went with the app */
+	ck_assert_ptr_null(diagnoses_ask(
+		diagnoses, simulation_app(simulation), simulation->now_ns, 0, &facts));
+	alloc_faults_stop();
 }
 END_TEST
 
