@@ -60,32 +60,53 @@ void json_raw(struct json *json, const char *text)
 	append(json, text, strlen(text), json->size - json->length);
 }
 
+static bool is_plain(char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 /* How many bytes stand for themselves. */
 static size_t plain_length(const char *text, size_t length)
 {
 	size_t i = 0;
-	while (i < length && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' &&
-		text[i] != '\\') {
+	while (i < length && is_plain(text[i])) {
 		i++;
 	}
 	return i;
 }
 
+/* A text of plain bytes, as nearly all are. False: it has others, or there is no room. */
+static bool put_plain(struct json *json, const char *text, size_t max)
+{
+	size_t room = json_room(json), length = 0;
+	char *at = json->buffer + json->length;
+	if (room < 2) {
+		return false;
+	}
+	*at++ = '"';
+	max = max < room - 2 ? max : room - 2;
+	while (length < max && is_plain(text[length])) {
+		at[length] = text[length];
+		length++;
+	}
+	if (length == max || text[length] != '\0') {
+		return false;
+	}
+	at[length] = '"';
+	json->length += length + 2;
+	return true;
+}
+
 static void put_text(struct json *json, const char *text, size_t max)
 {
 	static const char hex[] = "0123456789abcdef";
-	size_t length = strnlen(text, max), plain = plain_length(text, length);
-	if (plain == length && json_room(json) >= length + 2) { /* as nearly always */
-		char *at = json->buffer + json->length;
-		*at++ = '"';
-		memcpy(at, text, length);
-		at[length] = '"';
-		json->length += length + 2;
+	if (put_plain(json, text, max)) {
 		return;
 	}
+	size_t length = strnlen(text, max);
 	put(json, "\"", 1);
 	for (size_t i = 0; i < length && !json->overflow;) {
-		plain = plain_length(text + i, length - i);
+		size_t plain = plain_length(text + i, length - i);
 		put(json, text + i, plain);
 		i += plain;
 		if (i == length) {
