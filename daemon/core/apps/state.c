@@ -37,7 +37,7 @@ static bool goes_on(const struct pulse *pulse, uint64_t now_ns)
 /* Every stream that ever had an event is idle. */
 static bool app_idle(const struct app *app, uint64_t now_ns)
 {
-	if (app_last_event_ns(app) == 0 || (app->frames && goes_on(&app->frames->pulse, now_ns))) {
+	if ((app->frames && goes_on(&app->frames->pulse, now_ns)) || app_last_event_ns(app) == 0) {
 		return false;
 	}
 	for (size_t i = 0; i < app->stages; i++) {

@@ -84,8 +84,9 @@ void row_app(
 	if (app->frames) {
 		row_rate(out, app, &app->frames->pulse, frames_fps(app->frames), now_ns);
 	}
-	if (app_last_event_ns(app) > 0) {
-		json_number(out, "age_ms", row_age_ms(now_ns, app_last_event_ns(app)));
+	const uint64_t last_ns = app_last_event_ns(app);
+	if (last_ns > 0) {
+		json_number(out, "age_ms", row_age_ms(now_ns, last_ns));
 	}
 	JSON_FIELDS(out, accounting_fields, &accounting);
 	json_unsigned(out, "restarts", app->restarts);
