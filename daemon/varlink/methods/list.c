@@ -91,7 +91,9 @@ static enum api_result list_run(struct list_stream *list, struct json *out)
 {
 	uint64_t started_ns = sysops()->now_ns();
 	struct list_turn turn;
-	turn.related = SIZE_MAX;
+	for (size_t i = 0; i < LIST_RELATED; i++) {
+		turn.related[i].of = SIZE_MAX;
+	}
 	list->cursor.turn = &turn;
 	if (list->held) {
 		json_rollback(out, 0);

@@ -19,10 +19,14 @@
 struct app;
 struct core;
 
+enum { LIST_RELATED = 4 }; /* apps whose relations are kept */
+
 /* What the items of one turn share: nothing changes within it. */
 struct list_turn {
-	size_t related; /* the app that the relations are of, by its index; SIZE_MAX = none yet */
-	struct app_relations relations;
+	struct {
+		size_t of; /* the app, by its index; SIZE_MAX = none yet */
+		struct app_relations relations;
+	} related[LIST_RELATED];
 };
 
 /* Where a list stands; plain data, so that an item that did not fit is undone by a copy. */

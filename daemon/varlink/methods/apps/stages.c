@@ -113,12 +113,13 @@ static void name_fields(
 static const struct app_relations *relations_of(
 	const struct list_cursor *cursor, size_t index, const struct app *app)
 {
-	struct list_turn *turn = cursor->turn;
-	if (turn->related != index) {
-		app_relate(app, &turn->relations);
-		turn->related = index;
+	const size_t slot = index % LIST_RELATED;
+	struct app_relations *relations = &cursor->turn->related[slot].relations;
+	if (cursor->turn->related[slot].of != index) {
+		app_relate(app, relations);
+		cursor->turn->related[slot].of = index;
 	}
-	return &turn->relations;
+	return relations;
 }
 
 static void stage_item(
