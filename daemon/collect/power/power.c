@@ -72,7 +72,8 @@ struct search {
 
 static void add_chip(void *ctx, const struct root *root, const char *path, const char *name)
 {
-	static const char *const files[] = {"power", "in", "curr", NULL};
+	/* voltages alone are no power: to look for each channel's files would be in vain */
+	static const char *const files[] = {"power", "curr", "in_power", "in_curr", NULL};
 	struct search *search = ctx;
 	if (search->chips == CHIPS_MAX || !gauges_may_have(search->rails, root, path, files)) {
 		return;
