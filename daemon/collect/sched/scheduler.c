@@ -27,7 +27,7 @@
 
 /* Longer than a tick's files take on most boards, and what others may be late for one that hangs.
  */
-#define GRACE_NS UINT64_C(10000000)
+#define GRACE_NS UINT64_C(25000000)
 
 /* Into an iteration of the loop a tick or a part of one may begin, and how many iterations that
  * others have filled it waits for. */
