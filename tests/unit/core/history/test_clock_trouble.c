@@ -30,7 +30,7 @@ static struct metric *counter, *rate;
 static struct history *history;
 static struct timeline *timeline;
 static struct wallclock wall;
-static struct history_point points[POINTS];
+static struct history_point *points;
 static uint64_t seed;
 
 /* The clocks of the simulated board. */
@@ -58,6 +58,8 @@ static uint64_t below(uint64_t bound)
 
 static void setup(void)
 {
+	points = calloc(POINTS, sizeof(*points));
+	ck_assert_ptr_nonnull(points);
 	const char *given = getenv("EDGEPROF_SEED");
 	seed = given ? strtoull(given, NULL, 10) | 1 : 88172645463325252u;
 	board = (struct board){.t_ns = 5 * SECOND, .offset_ns = 0};
@@ -76,6 +78,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+	free(points);
 	history_destroy(history);
 	timeline_destroy(timeline);
 	metrics_destroy(metrics);

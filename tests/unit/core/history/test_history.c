@@ -472,7 +472,8 @@ START_TEST(a_full_pool_shrinks_every_source_from_its_old_end)
 		history_usage(history, &usage);
 	} while (usage.evicted_blocks < 100);
 	ck_assert_uint_le(usage.used, usage.size);
-	static struct history_point points[60000];
+	struct history_point *points = calloc(60000, sizeof(*points));
+	ck_assert_ptr_nonnull(points);
 	size_t count = read_samples("a/3", points, 60000);
 	ck_assert_uint_eq(points[count - 1].t_ns, i * SECOND);
 	for (size_t k = 0; k < count; k++) {
@@ -487,6 +488,7 @@ START_TEST(a_full_pool_shrinks_every_source_from_its_old_end)
 	/* Alike: to within what one of the thinner source's blocks spans. */
 	uint64_t apart = a_oldest > x_oldest ? a_oldest - x_oldest : x_oldest - a_oldest;
 	ck_assert_uint_lt(apart, 4000 * SECOND);
+	free(points);
 }
 END_TEST
 

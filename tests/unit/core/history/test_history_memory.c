@@ -2,6 +2,7 @@
 /* A pool that grows: what is not reserved yet cannot be touched here, not even read. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "daemon/core/history/history.h"
@@ -19,7 +20,7 @@ static struct metrics *metrics;
 static struct source *source;
 static struct metric *metric[COLUMNS];
 static struct history *history;
-static struct history_point points[POINTS];
+static struct history_point *points;
 
 static bool reserve(void *ctx, size_t offset, size_t length)
 {
@@ -54,6 +55,8 @@ static int open_history(enum history_found *found)
 
 static void setup(void)
 {
+	points = calloc(POINTS, sizeof(*points));
+	ck_assert_ptr_nonnull(points);
 	pool = mmap(NULL, LIMIT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert(pool != MAP_FAILED);
 	granted = LIMIT;
@@ -69,6 +72,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+	free(points);
 	history_destroy(history);
 	history = NULL;
 	metrics_destroy(metrics);
