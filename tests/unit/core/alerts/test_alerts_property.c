@@ -17,18 +17,25 @@ static size_t told(const struct life *life, const char *rule)
 	return count;
 }
 
-/* The most that were told of a rule in any hour, of one sort: steps to critical, or all else. */
+/* Of a rule, and of one sort: steps to critical, or all else. */
+static bool is_of(const struct heard *heard, const char *rule, bool critical)
+{
+	bool to_critical = heard->to == ALERT_FIRING && heard->severity == ALERT_CRITICAL;
+	return to_critical == critical && strcmp(heard->rule, rule) == 0;
+}
+
+/* The most of these that were told in any hour, which begins with one of them. */
 static size_t most_in_an_hour(const struct life *life, const char *rule, bool critical)
 {
 	size_t most = 0;
 	for (size_t i = 0; i < life->count; i++) {
+		if (!is_of(&life->heard[i], rule, critical)) {
+			continue;
+		}
 		size_t count = 0;
-		for (size_t k = i; k < life->count; k++) {
-			const struct heard *heard = &life->heard[k];
-			bool to_critical =
-				heard->to == ALERT_FIRING && heard->severity == ALERT_CRITICAL;
-			count += strcmp(heard->rule, rule) == 0 && to_critical == critical &&
-				 heard->t_ns < life->heard[i].t_ns + HOUR;
+		for (size_t k = i;
+			k < life->count && life->heard[k].t_ns < life->heard[i].t_ns + HOUR; k++) {
+			count += is_of(&life->heard[k], rule, critical);
 		}
 		most = count > most ? count : most;
 	}

@@ -161,7 +161,7 @@ static void write_with_cuts(bool all_ways)
 		every_subset_of_pages();
 		torn_sectors();
 		garbage();
-		if (it.block % 64 == 0) {
+		if (it.block % 16 == 0) {
 			truncations();
 		}
 	}
@@ -172,10 +172,10 @@ static void write_with_cuts(bool all_ways)
 TEST_TIMEOUT(100);
 FIXTURE(NULL, teardown);
 
-/* Each third block is cut in all ways; in the long form each one. */
+/* Each ninth block is cut in all ways; in the long form each one. */
 START_TEST(a_cut_at_any_boundary_costs_the_last_block_at_most)
 {
-	const int step = campaign(3, 1);
+	const int step = campaign(9, 1);
 	start(ARCHIVE_SIZE_MIN, SERIES);
 	cut = calloc(1, it.size);
 	ck_assert_ptr_nonnull(cut);
@@ -191,7 +191,7 @@ START_TEST(a_cut_at_any_boundary_costs_the_last_block_at_most)
 	ck_assert_uint_ge(largest, 4 * ARCHIVE_PAGE);
 	ck_assert_uint_gt(cuts, 10000 / (size_t)step);
 	for (int i = 0; i < FAULTS; i++) {
-		ck_assert_uint_gt(thorough[i], 5);
+		ck_assert_uint_gt(thorough[i], step > 1 ? 0 : 5);
 	}
 	free(cut);
 }
@@ -235,7 +235,7 @@ START_TEST(any_image_is_survived)
 		seal(false);
 	}
 	block_size = 0;
-	for (int round = 0; round < 200; round++) {
+	for (int round = 0; round < campaign(60, 200); round++) {
 		memcpy(cut, it.image, it.size);
 		for (int i = 0; i < 1 << round % 9; i++) {
 			size_t at = ARCHIVE_PAGE + random_u64() % (it.size - 2 * ARCHIVE_PAGE);

@@ -210,7 +210,7 @@ END_TEST
 START_TEST(hostile_ids_are_bounded)
 {
 	uint64_t id = 1;
-	const uint64_t count = 10000000;
+	const uint64_t count = (uint64_t)campaign(1000000, 10000000);
 	for (uint64_t i = 0; i < count; i++) {
 		id = id * 6364136223846793005u + 1442695040888963407u;
 		run(id, i % 1000, i % 1000 + 5, (uint8_t)(id >> 60), id);
