@@ -155,7 +155,7 @@ run_arch() {
 	local dir=$build/$arch targets=() options=() begun=$SECONDS built
 	if [ "$short" = yes ]; then
 		dir+=-short options=(-Doptimization=1)
-		targets=(tests/unit/test_{util,proto,core,libedgeprof}
+		targets=(tests/unit/test_{util,proto,core_arch,libedgeprof}
 			tests/unit/test_edgeprof_{clock,context,keys,late,quiet})
 	fi
 	find_tree
