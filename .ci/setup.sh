@@ -116,7 +116,7 @@ progress() {
 }
 
 # build DIR MESON-OPTION…: configures, or brings a configured folder to these options; builds what
-# changed.
+# changed: everything, or the targets in $build_targets.
 build() {
 	local dir=$1 again=()
 	shift
@@ -135,7 +135,8 @@ build() {
 		mv "$dir.log" "$dir/setup.log"
 		printf '%s\n' "$*" >"$dir/setup.options"
 	fi
-	ninja -C "$dir" 2>&1 | tee "$dir/build.log" | progress || {
+	# shellcheck disable=SC2086 # a list
+	ninja -C "$dir" ${build_targets:-} 2>&1 | tee "$dir/build.log" | progress || {
 		grep -vE '^\[[0-9]+/[0-9]+\] (Compiling|Linking|Generating)' "$dir/build.log" | head -60 >&2
 		die "the build in $dir failed; all of it: $dir/build.log"
 	}
