@@ -12,20 +12,25 @@ import collections, json, sys, threading, time
 import edgeprof
 
 edgeprof.connect("loop")
-took = collections.deque(maxlen=300)  # ms in stages of each iteration
-now = [0.0]
+took = collections.deque(maxlen=300)  # ms in the stages of each iteration, measured inside them and around them
+now = [0.0, 0.0]
+longest = 0.0  # ms of an iteration from its begin to its end, whatever stopped it
 
 
 def work(name, ms, **options):
+    around = time.monotonic()
     with edgeprof.stage(name, **options):
-        begin = time.monotonic()
+        inside = time.monotonic()
         time.sleep(ms / 1e3)
-        now[0] += (time.monotonic() - begin) * 1e3
+        now[0] += (time.monotonic() - inside) * 1e3
+    now[1] += (time.monotonic() - around) * 1e3
 
 
 def iterations(ids, style, body):
+    global longest
     for i in ids:
-        now[0] = 0.0
+        now[:] = 0.0, 0.0
+        begin = time.monotonic()
         if style == "frame":
             with edgeprof.frame(i):
                 body(i, {})
@@ -33,7 +38,8 @@ def iterations(ids, style, body):
             body(i, {"frame": i} if style == "tag" else {})
             if style == "tick":
                 edgeprof.tick()
-        took.append(now[0])
+        took.append(tuple(now))
+        longest = max(longest, (time.monotonic() - begin) * 1e3)
 
 
 def pair(i, options):
@@ -88,13 +94,11 @@ elif shape == "change":
 elif shape == "threads":
     other = threading.Thread(target=lambda: [work("upload", 2) for _ in range(60)])
     iterations(range(60), style, pair)
-    mine = sum(took)
-    now[0] = 0.0
     other.start()
     other.join()
 if style == "tick":
     took.popleft() if len(took) < 300 and shape != "change" else None  # it is ahead of the first tick
-print(json.dumps(sum(took) / len(took)), flush=True)
+print(json.dumps([sum(t) / len(took) for t in zip(*took)] + [longest]), flush=True)
 sys.stdin.readline()
 '''
 
@@ -114,7 +118,7 @@ def run(daemon, shape, style):
         app.stdin.close()
         app.wait()
     until("it ended", lambda: [a for a in daemon.call("ListApps")["apps"] if a["state"] == "ended"])
-    return expected, daemon.call("ListStages", app="loop")
+    return *expected, daemon.call("ListStages", app="loop")
 
 
 # covers G0.4 G0.5 G3.11, mistake 12
@@ -122,18 +126,18 @@ def test_max_fps_is_the_rate_that_the_loop_measures():
     wrong = []
     for shape, style in LOOPS:
         with Daemon() as daemon:
-            expected, reply = run(daemon, shape, style)
+            inside, around, longest, reply = run(daemon, shape, style)
             total = reply["totals"][0]
             stages = {s["stage"]: s for s in reply["stages"]}
-            if abs(total["max_fps"] * expected / 1000 - 1) > 0.05:
-                wrong.append((shape, style, 1000 / expected, total))
+            if not 0.95 * inside < 1000 / total["max_fps"] < 1.05 * around:
+                wrong.append((shape, style, inside, around, total))
             assert not total["total_is_sequential"], total
             kinds = {"frame": "frame", "tag": "frame", "tick": "tick", "none": "stage"}
             assert total["iteration"] == kinds[style], (shape, style, total)
             if shape in ("restart", "repeat", "backwards"):
                 assert {stages[n]["runs_per_frame"] for n in ("infer", "publish")} == {1}, (shape, style, stages)
                 frames = daemon.call("GetFrames", app="loop")["frames"][0]
-                assert frames["end_to_end_max_ms"] < 100, (shape, style, frames)
+                assert frames["end_to_end_max_ms"] <= longest, (shape, style, longest, frames)
             if shape == "one-off":
                 assert stages["load_model"]["outside_frames"]["count"] == 1, stages["load_model"]
                 text = daemon.ctl("stages", "loop").stdout
