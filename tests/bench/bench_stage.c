@@ -20,7 +20,7 @@
 #include "tests/unit/libedgeprof/fake_daemon.h"
 #include "tests/bench/bench.h"
 
-enum { ROUNDS_MAX = 100, CALLS = 1000, THREADS_MAX = 4, ROOM = 2000, SINGLES_MAX = 600 };
+enum { ROUNDS_MAX = 400, CALLS = 1000, THREADS_MAX = 4, ROOM = 2000, SINGLES_MAX = 600 };
 
 struct worker {
 	pthread_t thread;
