@@ -188,6 +188,8 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 		*reason = r == -EPERM && !attachment->map ? errno_reason(r) : refusal_reason(r);
 		goto error;
 	}
+	/* events are from its hello on, which may have waited for us */
+	attachment->process->attached_ns = hello->mono_ns < now_ns ? hello->mono_ns : now_ns;
 	watch_death(attachment, connection->fd);
 	nspid_init(&attachment->nspid, peer->pid);
 	attachment->process->ns_pid = attachment->nspid.inside;

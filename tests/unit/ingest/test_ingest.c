@@ -46,6 +46,39 @@ START_TEST(a_process_attaches_and_its_events_arrive)
 }
 END_TEST
 
+/* A thread hands frames to another while the daemon does not look; what the first did is read, and
+ * done, before the second comes. */
+START_TEST(frames_from_before_the_daemon_looked_are_whole)
+{
+	struct writer w;
+	int memfd = make_mapping(&w);
+	int fd = say_hello("cam", memfd);
+	writer_declare(&w, "publish", 0);
+	for (uint64_t frame = 1; frame <= 3; frame++) {
+		put(&w, frame);
+	}
+	shift_clock(500000000);
+	run_until(&counters.events_received, 3);
+	const struct app *app = apps_find(core.apps, "cam");
+	const struct frame_table *table = app->frame_state->table;
+	ck_assert_uint_eq(table->begins, 3);
+	ck_assert_uint_eq(table->serial, 3); /* done: nothing came for longer than the grace */
+	const uint64_t now_ns = sysops()->now_ns();
+	const struct proto_record record = {.kind = PROTO_KIND_COMPLETE,
+		.stage = 1,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = now_ns - 1000,
+		.value = 1000,
+		.frame = 1};
+	ck_assert(writer_put(&w, 1, &record));
+	run_until(&counters.events_received, 4);
+	ck_assert_uint_eq(table->begins, 3);
+	ck_assert_uint_eq(table->late, 1);
+	sysops_replace(NULL);
+	drop_process(&w, fd, memfd);
+}
+END_TEST
+
 START_TEST(a_closed_connection_of_a_living_process_keeps_its_mapping)
 {
 	struct writer w;
