@@ -3,7 +3,7 @@
 """One user never disturbs another: four users do at once all that was found to hold the daemon up,
 and another one's GetStatus is answered in time, no turn of the loop is long, an honest app loses
 nothing. EDGEPROF_FAIRNESS_S=1200 is the long form, best in a build without sanitizers, where the bars
-are those of the product; EDGEPROF_FAIRNESS_S sets the length of the short one, too (30)."""
+are those of the product; EDGEPROF_FAIRNESS_S sets the length of the short one, too (12)."""
 import array
 import contextlib
 import encodings.idna  # noqa: F401  (what another user could not load later)
@@ -17,7 +17,7 @@ import time
 
 from harness import BUILD, WRITER, Daemon, Varlink, VarlinkError, program, run_tests, until
 
-SECONDS = float(os.environ.get("EDGEPROF_FAIRNESS_S", "30"))
+SECONDS = float(os.environ.get("EDGEPROF_FAIRNESS_S", "12"))
 NAMES = BUILD / "tests" / "integration" / "names-writer"
 ATTACKERS = [2001, 2002, 2003, 2004]
 SANITIZED = b"__asan_init" in (BUILD / "daemon" / "edgeprofd").read_bytes()
