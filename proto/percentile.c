@@ -10,10 +10,21 @@
 enum {
 	SMALL_MAX = 12,
 	LANES = 4,
-	PART_MAX = 256, /* values of a part that a guess bounds */
-	PART_BLOCK = 32,
-	GUESS_MIN = 128, /* values that are worth one */
+	PART_BLOCK = 64,
+	PART_MAX = 224 + PART_BLOCK, /* values of a part that a guess bounds */
+	GUESS_MIN = 128,	     /* values that are worth one */
 };
+
+/* Two numbers, which one instruction adds or compares. */
+typedef double pair __attribute__((vector_size(16)));
+typedef int64_t pair_of_bits __attribute__((vector_size(16)));
+
+static pair pair_at(const double *values)
+{
+	pair two;
+	memcpy(&two, values, sizeof(two));
+	return two;
+}
 
 static void swap(double *a, double *b)
 {
@@ -191,13 +202,43 @@ static void select_part(double *values, const struct ranks *ranks, size_t from, 
 	}
 }
 
-/* Numbers that are not negative are in the order of their bits, and these compare in fewer steps.
- */
-static uint64_t bits_of(double value)
+/* What a pass over an array finds. low and high are around the median, top is below p90. */
+struct scan {
+	pair low, high, top;
+	pair_of_bits apart;	       /* -1: values around the median differ, and are kept */
+	size_t below, upto, below_top; /* less than low, not more than high, less than top */
+	size_t middles, uppers;
+	double middle[PART_MAX], upper[PART_MAX]; /* around the median; above top */
+};
+
+/* Counts a block, and keeps what is wanted of it. A comparison is 0 or -1, and what is to be kept
+ * becomes a bit: no branch depends on a value, and several are compared at once. */
+static void scan_block(struct scan *scan, const double *values)
 {
-	uint64_t bits;
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
+	const pair low = scan->low, high = scan->high, top = scan->top;
+	const pair_of_bits apart = scan->apart;
+	pair_of_bits below = {0}, upto = {0}, below_top = {0}, kept = {0};
+	for (size_t i = 0; i < PART_BLOCK; i += 2) {
+		pair two = pair_at(values + i);
+		pair_of_bits less = (pair_of_bits)(two < low);
+		pair_of_bits not_above = (pair_of_bits)(two <= high);
+		below -= less;
+		upto -= not_above;
+		below_top -= (pair_of_bits)(two < top);
+		kept = kept + kept - ((not_above & ~less & apart) | (pair_of_bits)(two > top));
+	}
+	scan->below += (size_t)(below[0] + below[1]);
+	scan->upto += (size_t)(upto[0] + upto[1]);
+	scan->below_top += (size_t)(below_top[0] + below_top[1]);
+	for (size_t k = 0; k < 2; k++) {
+		const double *last = values + PART_BLOCK - 2 + k;
+		for (uint64_t bits = (uint64_t)kept[k]; bits; bits &= bits - 1) {
+			double value = *(last - 2 * __builtin_ctzll(bits));
+			scan->middle[scan->middles] = scan->upper[scan->uppers] = value;
+			scan->middles += value <= high[0];
+			scan->uppers += value > top[0];
+		}
+	}
 }
 
 /* Puts the ranks, those of the median first, in their places, and other values anywhere. False: the
@@ -205,41 +246,38 @@ static uint64_t bits_of(double value)
 static bool select_guessed(
 	double *values, size_t count, const struct ranks *ranks, struct proto_guess *guess)
 {
-	double middle[PART_MAX], upper[PART_MAX];
-	const uint64_t low = bits_of(guess->low), width = bits_of(guess->high) - low + 1;
-	const uint64_t top = bits_of(guess->top);
-	size_t below = 0, below_top = 0, equal = 0, middles = 0, uppers = 0, i = 0;
-	while (i < count) {
-		if (middles > PART_MAX - PART_BLOCK && width == 1) {
-			equal += middles; /* these need not be kept */
-			middles = 0;
-		}
-		guess->crowded = middles > PART_MAX - PART_BLOCK;
-		if (guess->crowded || uppers > PART_MAX - PART_BLOCK) {
+	const bool one = guess->low == guess->high;
+	struct scan scan;
+	scan.low = (pair){guess->low, guess->low};
+	scan.high = (pair){guess->high, guess->high};
+	scan.top = (pair){guess->top, guess->top};
+	scan.apart = (pair_of_bits){one - 1, one - 1};
+	scan.below = scan.upto = scan.below_top = scan.middles = scan.uppers = 0;
+	for (size_t i = 0; i < count; i += PART_BLOCK) {
+		double rest[PART_BLOCK];
+		guess->crowded = scan.middles > PART_MAX - PART_BLOCK;
+		if (guess->crowded || scan.uppers > PART_MAX - PART_BLOCK) {
 			return false;
 		}
-		size_t end = i + PART_BLOCK < count ? i + PART_BLOCK : count;
-		for (; i < end; i++) { /* no branch on a value */
-			uint64_t bits = bits_of(values[i]);
-			middle[middles] = upper[uppers] = values[i];
-			below += bits < low;
-			middles += bits - low < width;
-			below_top += bits < top;
-			uppers += bits > top;
+		if (count - i < PART_BLOCK) { /* a NAN is neither less nor more */
+			for (size_t k = 0; k < PART_BLOCK; k++) {
+				rest[k] = i + k < count ? values[i + k] : (double)NAN;
+			}
 		}
+		scan_block(&scan, count - i < PART_BLOCK ? rest : values + i);
 	}
-	const size_t first = count - uppers, *rank = ranks->rank;
-	if (rank[0] < below || rank[1] >= below + equal + middles || rank[2] < below_top) {
+	const size_t first = count - scan.uppers, *rank = ranks->rank;
+	if (rank[0] < scan.below || rank[1] >= scan.upto || rank[2] < scan.below_top) {
 		return false;
 	}
 	for (size_t k = 2; k < ranks->count && rank[k] < first; k++) {
 		values[rank[k]] = guess->top;
 	}
-	select_part(values, ranks, 2, ranks->count, upper, uppers, first);
-	if (width == 1) {
+	select_part(values, ranks, 2, ranks->count, scan.upper, scan.uppers, first);
+	if (one) {
 		values[rank[0]] = values[rank[1]] = guess->low;
 	} else {
-		select_part(values, ranks, 0, 2, middle, middles, below);
+		select_part(values, ranks, 0, 2, scan.middle, scan.middles, scan.below);
 	}
 	return true;
 }
@@ -353,67 +391,63 @@ struct totals {
 	double sum, min, max;
 };
 
-typedef double pair __attribute__((vector_size(16)));
-
-static pair pair_at(const double *values)
+static inline double lesser(double a, double b)
 {
-	pair two;
-	memcpy(&two, values, sizeof(two));
-	return two;
+	return a < b ? a : b;
 }
 
-/* In LANES sums at once: in one, each addition waits for the one before. Sums of whole numbers are
- * exact up to 2^53 ns, 104 days. count > 0. */
+static inline double greater(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* In several at once: in one, each addition waits for the one before. They have names, because
+ * arrays would be in memory. Sums of whole numbers are exact up to 2^53 ns, 104 days. count > 0. */
 static struct totals totals_of(const double *values, size_t count)
 {
-	double min[LANES], max[LANES];
-	pair sum[LANES / 2] = {{0}};
-	size_t i = 0;
-	for (size_t k = 0; k < LANES; k++) {
-		min[k] = max[k] = values[0];
-	}
-	for (; i + LANES <= count; i += LANES) {
-		sum[0] += pair_at(values + i);
-		sum[1] += pair_at(values + i + 2);
-		for (size_t k = 0; k < LANES; k++) {
-			double value = values[i + k];
-			min[k] = value < min[k] ? value : min[k];
-			max[k] = value > max[k] ? value : max[k];
-		}
-	}
 	struct totals totals = {0, values[0], values[0]};
+	pair sum0 = {0}, sum1 = {0};
+	double min0 = values[0], min1 = min0, min2 = min0, min3 = min0;
+	double max0 = min0, max1 = min0, max2 = min0, max3 = min0;
+	size_t i = 0;
+	for (; i + LANES <= count; i += LANES) {
+		sum0 += pair_at(values + i);
+		sum1 += pair_at(values + i + 2);
+		min0 = lesser(min0, values[i]);
+		min1 = lesser(min1, values[i + 1]);
+		min2 = lesser(min2, values[i + 2]);
+		min3 = lesser(min3, values[i + 3]);
+		max0 = greater(max0, values[i]);
+		max1 = greater(max1, values[i + 1]);
+		max2 = greater(max2, values[i + 2]);
+		max3 = greater(max3, values[i + 3]);
+	}
 	for (; i < count; i++) {
 		totals.sum += values[i];
-		totals.min = fmin(totals.min, values[i]);
-		totals.max = fmax(totals.max, values[i]);
+		min0 = lesser(min0, values[i]);
+		max0 = greater(max0, values[i]);
 	}
-	for (size_t k = 0; k < LANES; k++) {
-		totals.sum += sum[k / 2][k % 2];
-		totals.min = fmin(totals.min, min[k]);
-		totals.max = fmax(totals.max, max[k]);
-	}
+	totals.sum = totals.sum + sum0[0] + sum0[1] + sum1[0] + sum1[1];
+	totals.min = lesser(lesser(min0, min1), lesser(min2, min3));
+	totals.max = greater(greater(max0, max1), greater(max2, max3));
 	return totals;
 }
 
 /* Of the distances from the mean. */
 static double squares_of(const double *values, size_t count, double mean)
 {
-	pair lane[LANES / 2] = {{0}};
+	pair lane0 = {0}, lane1 = {0};
 	double squares = 0;
 	size_t i = 0;
 	for (; i + LANES <= count; i += LANES) {
-		for (size_t k = 0; k < LANES / 2; k++) {
-			pair distance = pair_at(values + i + 2 * k) - mean;
-			lane[k] += distance * distance;
-		}
+		pair a = pair_at(values + i) - mean, b = pair_at(values + i + 2) - mean;
+		lane0 += a * a;
+		lane1 += b * b;
 	}
 	for (; i < count; i++) {
 		squares += (values[i] - mean) * (values[i] - mean);
 	}
-	for (size_t k = 0; k < LANES; k++) {
-		squares += lane[k / 2][k % 2];
-	}
-	return squares;
+	return squares + lane0[0] + lane0[1] + lane1[0] + lane1[1];
 }
 
 void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto_guess *guess,
