@@ -7,7 +7,7 @@
 
 enum { DECIMAL_SIZE = 40 /* of any number below, sign included */ };
 
-/* Both return the length; no NUL is written. */
+/* Both return the length. No NUL is written; what is behind the number has no meaning. */
 size_t decimal_unsigned(uint64_t value, char ret[DECIMAL_SIZE]);
 /* A finite number, as %.15g when that reads back as the same double, else as %.17g; below 2^53 and
  * above 1e-8 always without an exponent. */

@@ -3,7 +3,6 @@
 #include "proto/json_write.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tests/unit/unit.h"
 
@@ -31,11 +30,11 @@ static char buffer[1024];
 static const char *written(const struct sample *sample)
 {
 	struct json out;
-	memset(buffer, 0, sizeof(buffer));
 	json_init(&out, buffer, sizeof(buffer));
 	json_open(&out, NULL, '{');
 	JSON_FIELDS(&out, fields, sample);
 	json_close(&out, '}');
+	buffer[out.length] = '\0';
 	return buffer;
 }
 
