@@ -86,7 +86,7 @@ static uint64_t scaled(double value, unsigned k)
 
 /* The eight digits of a number, the first one in the lowest byte: in halves, quarters and eighths
  * of the word at once. */
-static uint64_t eight_digits(uint64_t value)
+static inline uint64_t eight_digits(uint64_t value)
 {
 	uint64_t fours = value / 10000 | value % 10000 << 32;
 	uint64_t upper = fours * 10486 >> 20 & UINT64_C(0x7f0000007f); /* / 100 */
@@ -123,6 +123,16 @@ static size_t put_fixed(uint64_t whole, uint64_t digits, unsigned k, char *ret)
 	return at + 16 - zeros;
 }
 
+/* The same of value / 10^6: whole ns in ms are such numbers. */
+static size_t put_millionths(uint64_t value, char *ret)
+{
+	size_t at = decimal_unsigned(value / 1000000, ret);
+	uint64_t digits = eight_digits(value % 1000000 * 100);
+	ret[at++] = '.';
+	put_eight(digits, ret + at);
+	return at + 8 - (size_t)__builtin_clzll(digits) / 8;
+}
+
 /* What printf writes, for numbers that are too large or too small to be usual. */
 static size_t put_other(double value, char *ret)
 {
@@ -145,6 +155,10 @@ size_t decimal_double(double value, char ret[DECIMAL_SIZE])
 	}
 	if (!(positive >= FIXED_MIN && positive < FIXED_MAX)) {
 		return put_other(value, ret);
+	}
+	uint64_t millionths = (uint64_t)(positive * 1e6 + 0.5);
+	if (positive < 1e9 && (double)millionths / 1e6 == positive) {
+		return sign + put_millionths(millionths, ret + sign);
 	}
 	/* 2^e is 10^(n - 9) or more, and the number may be the next power or more */
 	unsigned n = (unsigned)((exponent_of(positive) * 1233 + 9 * 4096) / 4096);

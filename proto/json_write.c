@@ -21,6 +21,7 @@ void json_init(struct json *json, char *buffer, size_t size)
 	json->size = size;
 	json->length = 0;
 	json->overflow = false;
+	json->number_length = 0;
 }
 
 size_t json_mark(const struct json *json)
@@ -31,6 +32,7 @@ size_t json_mark(const struct json *json)
 void json_rollback(struct json *json, size_t mark)
 {
 	json->length = mark;
+	json->number_length = 0;
 	json->overflow = false;
 }
 
@@ -208,10 +210,17 @@ void json_number(struct json *json, const char *name, double value)
 	lead(json, name);
 	if (!isfinite(value)) {
 		put(json, "null", 4);
-	} else if (json_room(json) >= sizeof(text)) {
-		json->length += decimal_double(value, json->buffer + json->length);
-	} else {
+	} else if (json_room(json) < sizeof(text)) {
 		put(json, text, decimal_double(value, text));
+	} else if (json->number_length > 0 && value == json->number) { /* a number by two names */
+		memcpy(json->buffer + json->length, json->buffer + json->number_at,
+			json->number_length);
+		json->length += json->number_length;
+	} else {
+		json->number = value;
+		json->number_at = json->length;
+		json->number_length = decimal_double(value, json->buffer + json->length);
+		json->length += json->number_length;
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "proto/json_write.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tests/unit/unit.h"
 
@@ -94,5 +95,23 @@ START_TEST(what_is_unknown_is_left_out_or_null)
 	ck_assert_str_eq(written(&sample),
 		"{\"name\":\"\",\"on\":false,\"signed_\":0,\"time_us\":0,\"id\":0,\"count\":0,"
 		"\"size\":0,\"limit\":null}");
+}
+END_TEST
+
+START_TEST(a_number_is_repeated_only_while_it_is_there)
+{
+	struct json out;
+	json_init(&out, buffer, sizeof(buffer));
+	json_open(&out, NULL, '[');
+	size_t mark = json_mark(&out);
+	json_number(&out, NULL, 0.1);
+	json_number(&out, NULL, 0.1);
+	json_number(&out, NULL, 0.25);
+	json_number(&out, NULL, 0.1);
+	ck_assert_int_eq(memcmp(buffer, "[0.1,0.1,0.25,0.1", json_mark(&out)), 0);
+	json_rollback(&out, mark);
+	json_string(&out, NULL, "another text");
+	json_number(&out, NULL, 0.1);
+	ck_assert_int_eq(memcmp(buffer, "[\"another text\",0.1", json_mark(&out)), 0);
 }
 END_TEST
