@@ -17,42 +17,39 @@
 #define EXACT_INTEGER 9007199254740992.0 /* 2^53 */
 #define FIXED_MIN 1e-8
 #define FIXED_MAX 1e14 /* rounded to 15 digits it may have one more in front of the point */
-#define DIGITS_15 UINT64_C(1000000000000000)
-
-static const char pairs[] = "00010203040506070809101112131415161718192021222324"
-			    "25262728293031323334353637383940414243444546474849"
-			    "50515253545556575859606162636465666768697071727374"
-			    "75767778798081828384858687888990919293949596979899";
 
 static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000,
 	1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000,
-	1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
-	UINT64_C(10000000000000000000)};
+	1000000000000000, 10000000000000000};
 
-/* The number with zeros in front, that many digits in all. */
-static void put_digits(uint64_t value, size_t digits, char *ret)
+/* The eight digits of a number, the first one in the lowest byte: in halves, quarters and eighths
+ * of the word at once. */
+static inline uint64_t eight_digits(uint64_t value)
 {
-	while (digits >= 2) {
-		digits -= 2;
-		memcpy(ret + digits, pairs + value % 100 * 2, 2);
-		value /= 100;
-	}
-	if (digits > 0) {
-		ret[0] = (char)('0' + value);
-	}
+	uint64_t fours = value / 10000 | value % 10000 << 32;
+	uint64_t upper = fours * 10486 >> 20 & UINT64_C(0x7f0000007f); /* / 100 */
+	uint64_t twos = upper | (fours - upper * 100) << 16;
+	upper = twos * 103 >> 10 & UINT64_C(0xf000f000f000f); /* / 10 */
+	return upper | (twos - upper * 10) << 8;
+}
+
+static void put_eight(uint64_t digits, char *ret)
+{
+	uint64_t text = htole64(digits | UINT64_C(0x3030303030303030));
+	memcpy(ret, &text, sizeof(text));
 }
 
 size_t decimal_unsigned(uint64_t value, char ret[DECIMAL_SIZE])
 {
-	if (value < 10) { /* as most are */
-		ret[0] = (char)('0' + value);
-		return 1;
+	if (value >= tens[8]) {
+		size_t upper = decimal_unsigned(value / tens[8], ret);
+		put_eight(eight_digits(value % tens[8]), ret + upper);
+		return upper + 8;
 	}
-	/* 2^n has floor(n * log10(2)) + 1 digits */
-	size_t digits = (size_t)(64 - __builtin_clzll(value)) * 1233 >> 12;
-	digits += value >= tens[digits];
-	put_digits(value, digits, ret);
-	return digits;
+	uint64_t digits = eight_digits(value);
+	unsigned zeros = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) / 8; /* 7 at most */
+	put_eight(digits >> 8 * zeros, ret);
+	return 8 - zeros;
 }
 
 static uint64_t bits_of(double value)
@@ -84,23 +81,6 @@ static uint64_t scaled(double value, unsigned k)
 	return whole + (rest > half || (rest == half && (whole & 1)));
 }
 
-/* The eight digits of a number, the first one in the lowest byte: in halves, quarters and eighths
- * of the word at once. */
-static inline uint64_t eight_digits(uint64_t value)
-{
-	uint64_t fours = value / 10000 | value % 10000 << 32;
-	uint64_t upper = fours * 10486 >> 20 & UINT64_C(0x7f0000007f); /* / 100 */
-	uint64_t twos = upper | (fours - upper * 100) << 16;
-	upper = twos * 103 >> 10 & UINT64_C(0xf000f000f000f); /* / 10 */
-	return upper | (twos - upper * 10) << 8;
-}
-
-static void put_eight(uint64_t digits, char *ret)
-{
-	uint64_t text = htole64(digits | UINT64_C(0x3030303030303030));
-	memcpy(ret, &text, sizeof(text));
-}
-
 /* digits / 10^k without zeros at its end, of which so much is in front of the point. It is no whole
  * number. */
 static size_t put_fixed(uint64_t whole, uint64_t digits, unsigned k, char *ret)
@@ -118,7 +98,6 @@ static size_t put_fixed(uint64_t whole, uint64_t digits, unsigned k, char *ret)
 	uint64_t upper = eight_digits(rest / tens[8]), lower = eight_digits(rest % tens[8]);
 	put_eight(upper, ret + at);
 	put_eight(lower, ret + at + 8);
-	/* one of them has another digit than 0 */
 	size_t zeros = (size_t)__builtin_clzll(lower ? lower : upper) / 8 + (lower ? 0 : 8);
 	return at + 16 - zeros;
 }
@@ -156,15 +135,15 @@ size_t decimal_double(double value, char ret[DECIMAL_SIZE])
 	if (!(positive >= FIXED_MIN && positive < FIXED_MAX)) {
 		return put_other(value, ret);
 	}
-	uint64_t millionths = (uint64_t)(positive * 1e6 + 0.5);
-	if (positive < 1e9 && (double)millionths / 1e6 == positive) {
+	uint64_t millionths = positive < 1e9 ? (uint64_t)(positive * 1e6 + 0.5) : 0;
+	if ((double)millionths / 1e6 == positive) {
 		return sign + put_millionths(millionths, ret + sign);
 	}
 	/* 2^e is 10^(n - 9) or more, and the number may be the next power or more */
 	unsigned n = (unsigned)((exponent_of(positive) * 1233 + 9 * 4096) / 4096);
 	unsigned k = 16 + 9 - n - (positive * 1e8 >= powers[n]);
 	uint64_t digits = scaled(positive, k);
-	if (digits < 10 * DIGITS_15) { /* that product was rounded up */
+	if (digits < tens[16]) { /* that product was rounded up */
 		digits = scaled(positive, ++k);
 	}
 	/* half the distance to the next double is less than 12 of these digits; both numbers are

@@ -289,22 +289,6 @@ static uint64_t bucket_middle(uint32_t bucket, uint64_t max)
 	return low + above / 2;
 }
 
-/* Adds as many as it can at once; how many. */
-static uint32_t add_buckets(uint32_t *into, const uint32_t *from, uint32_t count)
-{
-	typedef uint32_t lane __attribute__((vector_size(16)));
-	enum { LANES = sizeof(lane) / sizeof(uint32_t) };
-	uint32_t i = 0;
-	for (; i + LANES <= count; i += LANES) {
-		lane sum, more;
-		memcpy(&sum, into + i, sizeof(sum));
-		memcpy(&more, from + i, sizeof(more));
-		sum += more;
-		memcpy(into + i, &sum, sizeof(sum));
-	}
-	return i;
-}
-
 bool proto_histogram_add_all(struct proto_histogram *into, const struct proto_histogram *from)
 {
 	if (from->count == 0) {
@@ -322,8 +306,16 @@ bool proto_histogram_add_all(struct proto_histogram *into, const struct proto_hi
 	}
 	const uint32_t *n = from->buckets;
 	uint32_t i = 0;
-	if (complete && into->count <= UINT32_MAX) { /* no bucket can pass that */
-		i = add_buckets(into->buckets + (from->first - into->first), n, from->held);
+	if (complete && into->count <= UINT32_MAX) { /* no bucket can pass that: four at once */
+		typedef uint32_t four __attribute__((vector_size(16)));
+		uint32_t *to = into->buckets + (from->first - into->first);
+		for (; i + 4 <= from->held; i += 4) {
+			four sum, more;
+			memcpy(&sum, to + i, sizeof(sum));
+			memcpy(&more, n + i, sizeof(more));
+			sum += more;
+			memcpy(to + i, &sum, sizeof(sum));
+		}
 	}
 	for (; i < from->held; i++) {
 		while (from->held - i > 4 && (n[i] | n[i + 1] | n[i + 2] | n[i + 3]) == 0) {

@@ -18,9 +18,8 @@ struct json {
 	char *buffer;
 	size_t size, length;
 	bool overflow; /* something did not fit: what follows is not written either */
-	/* private: the last number, where its text begins, and that text's length; 0: none */
-	double number;
-	size_t number_at, number_length;
+	double number; /* private: the last one */
+	size_t number_at, number_length; /* private: its text; length 0: none */
 };
 
 void json_init(struct json *json, char *buffer, size_t size);

@@ -216,7 +216,6 @@ struct scan {
 static void scan_block(struct scan *scan, const double *values)
 {
 	const pair low = scan->low, high = scan->high, top = scan->top;
-	const pair_of_bits apart = scan->apart;
 	pair_of_bits below = {0}, upto = {0}, below_top = {0}, kept = {0};
 	for (size_t i = 0; i < PART_BLOCK; i += 2) {
 		pair two = pair_at(values + i);
@@ -225,7 +224,8 @@ static void scan_block(struct scan *scan, const double *values)
 		below -= less;
 		upto -= not_above;
 		below_top -= (pair_of_bits)(two < top);
-		kept = kept + kept - ((not_above & ~less & apart) | (pair_of_bits)(two > top));
+		kept = kept + kept -
+		       ((not_above & ~less & scan->apart) | (pair_of_bits)(two > top));
 	}
 	scan->below += (size_t)(below[0] + below[1]);
 	scan->upto += (size_t)(upto[0] + upto[1]);
@@ -259,10 +259,8 @@ static bool select_guessed(
 		if (guess->crowded || scan.uppers > PART_MAX - PART_BLOCK) {
 			return false;
 		}
-		if (count - i < PART_BLOCK) { /* a NAN is neither less nor more */
-			for (size_t k = 0; k < PART_BLOCK; k++) {
-				rest[k] = i + k < count ? values[i + k] : (double)NAN;
-			}
+		for (size_t k = 0; k < PART_BLOCK && count - i < PART_BLOCK; k++) {
+			rest[k] = i + k < count ? values[i + k] : (double)NAN; /* never counts */
 		}
 		scan_block(&scan, count - i < PART_BLOCK ? rest : values + i);
 	}
@@ -391,63 +389,60 @@ struct totals {
 	double sum, min, max;
 };
 
-static inline double lesser(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-static inline double greater(double a, double b)
-{
-	return a > b ? a : b;
-}
-
-/* In several at once: in one, each addition waits for the one before. They have names, because
- * arrays would be in memory. Sums of whole numbers are exact up to 2^53 ns, 104 days. count > 0. */
+/* In LANES sums at once: in one, each addition waits for the one before. Unrolled, they are in
+ * registers. Sums of whole numbers are exact up to 2^53 ns, 104 days. count > 0. */
 static struct totals totals_of(const double *values, size_t count)
 {
-	struct totals totals = {0, values[0], values[0]};
-	pair sum0 = {0}, sum1 = {0};
-	double min0 = values[0], min1 = min0, min2 = min0, min3 = min0;
-	double max0 = min0, max1 = min0, max2 = min0, max3 = min0;
+	double min[LANES], max[LANES];
+	pair sum[LANES / 2] = {{0}};
 	size_t i = 0;
-	for (; i + LANES <= count; i += LANES) {
-		sum0 += pair_at(values + i);
-		sum1 += pair_at(values + i + 2);
-		min0 = lesser(min0, values[i]);
-		min1 = lesser(min1, values[i + 1]);
-		min2 = lesser(min2, values[i + 2]);
-		min3 = lesser(min3, values[i + 3]);
-		max0 = greater(max0, values[i]);
-		max1 = greater(max1, values[i + 1]);
-		max2 = greater(max2, values[i + 2]);
-		max3 = greater(max3, values[i + 3]);
+	for (size_t k = 0; k < LANES; k++) {
+		min[k] = max[k] = values[0];
 	}
+	for (; i + LANES <= count; i += LANES) {
+		sum[0] += pair_at(values + i);
+		sum[1] += pair_at(values + i + 2);
+#pragma GCC unroll 4
+		for (size_t k = 0; k < LANES; k++) {
+			double value = values[i + k];
+			min[k] = value < min[k] ? value : min[k];
+			max[k] = value > max[k] ? value : max[k];
+		}
+	}
+	struct totals totals = {0, values[0], values[0]};
 	for (; i < count; i++) {
 		totals.sum += values[i];
-		min0 = lesser(min0, values[i]);
-		max0 = greater(max0, values[i]);
+		totals.min = fmin(totals.min, values[i]);
+		totals.max = fmax(totals.max, values[i]);
 	}
-	totals.sum = totals.sum + sum0[0] + sum0[1] + sum1[0] + sum1[1];
-	totals.min = lesser(lesser(min0, min1), lesser(min2, min3));
-	totals.max = greater(greater(max0, max1), greater(max2, max3));
+	for (size_t k = 0; k < LANES; k++) {
+		totals.sum += sum[k / 2][k % 2];
+		totals.min = fmin(totals.min, min[k]);
+		totals.max = fmax(totals.max, max[k]);
+	}
 	return totals;
 }
 
 /* Of the distances from the mean. */
 static double squares_of(const double *values, size_t count, double mean)
 {
-	pair lane0 = {0}, lane1 = {0};
+	pair lane[LANES / 2] = {{0}};
 	double squares = 0;
 	size_t i = 0;
 	for (; i + LANES <= count; i += LANES) {
-		pair a = pair_at(values + i) - mean, b = pair_at(values + i + 2) - mean;
-		lane0 += a * a;
-		lane1 += b * b;
+#pragma GCC unroll 4
+		for (size_t k = 0; k < LANES / 2; k++) {
+			pair distance = pair_at(values + i + 2 * k) - mean;
+			lane[k] += distance * distance;
+		}
 	}
 	for (; i < count; i++) {
 		squares += (values[i] - mean) * (values[i] - mean);
 	}
-	return squares + lane0[0] + lane0[1] + lane1[0] + lane1[1];
+	for (size_t k = 0; k < LANES; k++) {
+		squares += lane[k / 2][k % 2];
+	}
+	return squares;
 }
 
 void proto_summarize_window(double *ns, size_t count, bool nearest, struct proto_guess *guess,
