@@ -41,13 +41,17 @@ static void put_eight(uint64_t digits, char *ret)
 
 size_t decimal_unsigned(uint64_t value, char ret[DECIMAL_SIZE])
 {
+	if (value < 10) { /* what follows need not wait for the length */
+		ret[0] = (char)('0' + value);
+		return 1;
+	}
 	if (value >= tens[8]) {
 		size_t upper = decimal_unsigned(value / tens[8], ret);
 		put_eight(eight_digits(value % tens[8]), ret + upper);
 		return upper + 8;
 	}
 	uint64_t digits = eight_digits(value);
-	unsigned zeros = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) / 8; /* 7 at most */
+	unsigned zeros = (unsigned)__builtin_ctzll(digits) / 8;
 	put_eight(digits >> 8 * zeros, ret);
 	return 8 - zeros;
 }
@@ -81,8 +85,7 @@ static uint64_t scaled(double value, unsigned k)
 	return whole + (rest > half || (rest == half && (whole & 1)));
 }
 
-/* digits / 10^k without zeros at its end, of which so much is in front of the point. It is no whole
- * number. */
+/* digits / 10^k, no whole number, without zeros at its end; whole is in front of the point. */
 static size_t put_fixed(uint64_t whole, uint64_t digits, unsigned k, char *ret)
 {
 	uint64_t rest = whole > 0 ? digits - whole * tens[k] : digits;
@@ -146,8 +149,7 @@ size_t decimal_double(double value, char ret[DECIMAL_SIZE])
 	if (digits < tens[16]) { /* that product was rounded up */
 		digits = scaled(positive, ++k);
 	}
-	/* half the distance to the next double is less than 12 of these digits; both numbers are
-	 * exact, so the quotient is the double nearest to these digits */
+	/* a double is less than 12 from its digits; the quotient of exact ones is rounded once */
 	uint64_t fewer = (digits + 50) / 100;
 	if (digits - fewer * 100 + 12 <= 24 && (double)fewer / powers[k - 2] == positive) {
 		digits = fewer;

@@ -213,9 +213,7 @@ void json_number(struct json *json, const char *name, double value)
 	} else if (json_room(json) < sizeof(text)) {
 		put(json, text, decimal_double(value, text));
 	} else if (json->number_length > 0 && value == json->number) { /* a number by two names */
-		memcpy(json->buffer + json->length, json->buffer + json->number_at,
-			json->number_length);
-		json->length += json->number_length;
+		put(json, json->buffer + json->number_at, json->number_length);
 	} else {
 		json->number = value;
 		json->number_at = json->length;
