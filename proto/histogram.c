@@ -165,18 +165,18 @@ void proto_histogram_add_square(struct proto_histogram *h, uint64_t value_ns)
 	wide_add(h->squares, square, 3);
 }
 
-void proto_histogram_add_words(
+uint64_t proto_histogram_add_words(
 	struct proto_histogram *h, const uint64_t *words, size_t n, uint64_t mask)
 {
-	uint64_t sum[2] = {0}, squares[3] = {0}, min = h->min, max = h->max;
+	uint64_t sum[2] = {0}, squares = 0, carries = 0, min = h->min, max = 0;
 	for (size_t i = 0; i < n; i++) {
 		uint64_t value_ns = words[i] & mask;
 		sum[0] += value_ns;
 		sum[1] += sum[0] < value_ns;
 		if (__builtin_expect(value_ns >> 32 == 0, 1)) {
 			uint64_t square = value_ns * value_ns;
-			squares[0] += square;
-			squares[1] += squares[0] < square;
+			squares += square;
+			carries += squares < square;
 		} else {
 			proto_histogram_add_square(h, value_ns);
 		}
@@ -186,9 +186,10 @@ void proto_histogram_add_words(
 	}
 	h->count += n;
 	wide_add(h->sum, sum, 2);
-	wide_add(h->squares, squares, 3);
+	wide_add(h->squares, (const uint64_t[]){squares, carries, 0}, 3);
 	h->min = min;
-	h->max = max;
+	h->max = max > h->max ? max : h->max;
+	return max;
 }
 
 static uint32_t distance(uint32_t a, uint32_t b)

@@ -84,7 +84,7 @@ static inline uint32_t proto_histogram_bucket(uint64_t value_ns)
 	if (value_ns < PROTO_HISTOGRAM_EXACT) {
 		return (uint32_t)value_ns;
 	}
-	uint32_t shift = 56 - (uint32_t)__builtin_clzll(value_ns); /* 0 for 128 … 255 */
+	uint32_t shift = (63 ^ (uint32_t)__builtin_clzll(value_ns)) - 7; /* 0 for 128 … 255 */
 	uint32_t x = (uint32_t)(value_ns >> shift) & 127;
 	uint32_t lower = x / 2;
 	/* (x - 64) / 3 + 32, of unsigned numbers: 66 / 3 more, and 22 less */
@@ -126,8 +126,8 @@ static inline void proto_histogram_add(struct proto_histogram *h, uint64_t value
 	proto_histogram_count(h, proto_histogram_bucket(value_ns));
 }
 
-/* The same for n values, which are the lower bits of words. */
-void proto_histogram_add_words(
+/* The same for n values, which are the lower bits of words. Returns the greatest of them. */
+uint64_t proto_histogram_add_words(
 	struct proto_histogram *h, const uint64_t *words, size_t n, uint64_t mask);
 
 /* Adds all of from to into; from may be into (everything twice). False: memory was short. */

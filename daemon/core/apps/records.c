@@ -61,7 +61,7 @@ struct pass {
 	uint64_t born_ns, latest_ns; /* of the ends that are believable */
 	/* of ends that are believable and have the newest throttle state: first, how many more */
 	uint64_t plain_from_ns, plain_ns;
-	uint64_t throttled; /* that state */
+	enum throttle_value throttled; /* that state */
 };
 
 static struct pass pass_of(
@@ -129,8 +129,7 @@ static inline bool on_plain(const struct pass *pass, const struct proto_record *
 		return false;
 	}
 	list_noted(pass->apps, stage);
-	stage_note_plain(
-		stage, end_ns, duration_ns | pass->throttled << STAGE_WORD_SHIFT, record->frame);
+	stage_note_plain(stage, end_ns, duration_ns, pass->throttled, record->frame);
 	if (record->frame != PROTO_NO_FRAME) {
 		const struct app_frame_run in_frame = {.frame = record->frame,
 			.start_ns = start_ns,

@@ -80,7 +80,7 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	const size_t window = apps->options.stage_window;
 	if (!stage || !save_read(reader, stage, sizeof(*stage)) || stage->window != window ||
 		stage->capacity > window || stage->filled > stage->capacity ||
-		stage->next >= stage->capacity || !stage->runs || !stage->all ||
+		stage->next >= stage->capacity || stage->noted > 0 || !stage->runs || !stage->all ||
 		!memchr(stage->name, '\0', sizeof(stage->name))) {
 		free(stage);
 		return NULL;

@@ -116,8 +116,8 @@ static bool resize(struct stage *stage, size_t capacity)
 
 void stage_came_round(struct stage *stage)
 {
+	stage_fold(stage); /* while its words are next to each other */
 	if (stage->capacity < stage->window) {
-		stage_fold(stage); /* while its words are next to each other */
 		size_t doubled = 2 * stage->capacity;
 		if (resize(stage, doubled < stage->window ? doubled : stage->window)) {
 			return;
@@ -246,7 +246,7 @@ static void append_throttled(struct stage *stage, uint64_t duration_ns)
 bool stage_note(struct stage *stage, const struct stage_run *run)
 {
 	bool recent = run->end_ns >= stage->interval_from_ns;
-	if (recent != stage->noted_recent || stage->noted == stage->capacity) {
+	if (recent != stage->noted_recent) {
 		stage_fold(stage);
 		stage->noted_recent = recent;
 	}
@@ -261,31 +261,33 @@ bool stage_note(struct stage *stage, const struct stage_run *run)
 	}
 	append_cost(stage, run);
 	stage->failed += run->failed;
-	stage_note_plain(
-		stage, run->end_ns, stage_word(run->duration_ns, run->throttled), run->frame);
+	uint64_t duration_ns =
+		run->duration_ns < STAGE_WORD_DURATION ? run->duration_ns : STAGE_WORD_DURATION;
+	stage_note_plain(stage, run->end_ns, duration_ns, run->throttled, run->frame);
 	return true;
 }
 
 /* Without branches: a stage that misses every other deadline would mispredict one each time. */
-static void judge(struct stage *stage, const uint64_t *words, size_t n)
+static void judge(struct stage *stage, const uint64_t *words, size_t n, uint64_t max_ns)
 {
-	uint64_t deadline_ns = stage->deadline_ns, misses = 0, worst_ns = stage->worst_ns;
+	uint64_t deadline_ns = stage->deadline_ns, misses = 0;
 	uint64_t consecutive = stage->consecutive_misses, longest = stage->longest_misses;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t duration_ns = stage_word_ns(words[i]);
-		uint64_t miss = duration_ns > deadline_ns, mask = 0 - miss;
-		uint64_t over_ns = duration_ns & mask;
-		misses += miss;
-		consecutive = (consecutive + 1) & mask;
-		longest = consecutive > longest ? consecutive : longest;
-		worst_ns = over_ns > worst_ns ? over_ns : worst_ns;
-	}
 	stage->judged += n;
+	if (max_ns <= deadline_ns) {
+		stage->consecutive_misses = 0;
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint64_t miss = stage_word_ns(words[i]) > deadline_ns;
+		misses += miss;
+		consecutive = (consecutive + 1) & (0 - miss);
+		longest = consecutive > longest ? consecutive : longest;
+	}
 	stage->misses += misses;
 	stage->interval.misses += stage->noted_recent ? misses : 0;
 	stage->consecutive_misses = consecutive;
 	stage->longest_misses = longest;
-	stage->worst_ns = worst_ns;
+	stage->worst_ns = max_ns > stage->worst_ns ? max_ns : stage->worst_ns;
 }
 
 static void count_states(struct stage *stage, const uint64_t *words, size_t n)
@@ -299,50 +301,34 @@ static void count_states(struct stage *stage, const uint64_t *words, size_t n)
 	}
 }
 
-/* Runs that are next to each other in the window. */
-static void fold(struct stage *stage, const uint64_t *words, size_t n)
-{
-	uint64_t min_ns = stage->min_ns, max_ns = 0, before_ns = stage->all->sum[0];
-	uint64_t not_throttled = stage_word(0, THROTTLE_NO), others = 0;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t duration_ns = stage_word_ns(words[i]);
-		min_ns = duration_ns < min_ns ? duration_ns : min_ns;
-		max_ns = duration_ns > max_ns ? duration_ns : max_ns;
-		others |= words[i] ^ not_throttled;
-	}
-	if (others > STAGE_WORD_DURATION) {
-		count_states(stage, words, n);
-	}
-	proto_histogram_add_words(stage->all, words, n, STAGE_WORD_DURATION);
-	stage->count += n;
-	stage->total_ns += stage->all->sum[0] - before_ns;
-	stage->min_ns = min_ns;
-	stage->max_ns = max_ns > stage->max_ns ? max_ns : stage->max_ns;
-	if (stage->noted_recent) {
-		uint64_t *interval_max_ns = &stage->interval.max_ns;
-		stage->interval.count += n;
-		*interval_max_ns = max_ns > *interval_max_ns ? max_ns : *interval_max_ns;
-	}
-	if (stage->deadline_ns) {
-		judge(stage, words, n);
-	}
-}
-
 void stage_fold(struct stage *stage)
 {
 	size_t n = stage->noted;
 	if (n == 0) {
 		return;
 	}
+	const uint64_t *words = stage->runs + stage->next - n;
+	struct proto_histogram *all = stage->all;
+	uint64_t before_ns = all->sum[0];
+	uint64_t max_ns = proto_histogram_add_words(all, words, n, STAGE_WORD_DURATION);
 	stage->noted = 0;
-	size_t filled = stage->filled + n;
-	stage->filled = filled < stage->capacity ? filled : stage->capacity;
-	/* in their order: first those before the window's end */
-	size_t end = stage->next, before = n > end ? n - end : 0;
-	if (before > 0) {
-		fold(stage, stage->runs + stage->capacity - before, before);
+	stage->filled = stage->next > stage->filled ? stage->next : stage->filled;
+	stage->count += n;
+	stage->total_ns += all->sum[0] - before_ns;
+	stage->min_ns = all->min;
+	stage->max_ns = all->max;
+	if (stage->noted_states) {
+		stage->noted_states = false;
+		count_states(stage, words, n);
 	}
-	fold(stage, stage->runs + end - (n - before), n - before);
+	if (stage->noted_recent) {
+		uint64_t *interval_max_ns = &stage->interval.max_ns;
+		stage->interval.count += n;
+		*interval_max_ns = max_ns > *interval_max_ns ? max_ns : *interval_max_ns;
+	}
+	if (stage->deadline_ns) {
+		judge(stage, words, n, max_ns);
+	}
 }
 
 void stage_event(struct stage *stage, const struct stage_run *run)

@@ -175,9 +175,10 @@ struct stage {
 	size_t window, capacity, next;
 	uint64_t *runs;
 	struct stage_cpu *cpu; /* NULL until the first measured */
-	uint32_t noted;	       /* the newest runs in the window that stage_fold() counts */
+	uint32_t noted;	       /* the runs right before next, which stage_fold() counts */
 	uint32_t warmup_left;
 	bool noted_recent; /* these are of the interval */
+	bool noted_states; /* one of them was throttled, or that is not known */
 	bool listed;	   /* among those to be folded; by records.c */
 	bool cpu_refused, throttled_refused;
 	size_t filled;
@@ -287,20 +288,20 @@ void stage_fold(struct stage *stage);
 static inline bool stage_is_plain(const struct stage *stage, uint64_t end_ns)
 {
 	bool recent = end_ns >= stage->interval_from_ns;
-	return recent == stage->noted_recent && stage->noted < stage->capacity &&
-	       stage->warmup_left == 0 && !stage->cpu;
+	return recent == stage->noted_recent && stage->warmup_left == 0 && !stage->cpu;
 }
 
 /* Behind the last word of the ring: more of it, or its first one again. */
 void stage_came_round(struct stage *stage);
 
-/* word: of the window. */
-static inline void stage_note_plain(
-	struct stage *stage, uint64_t end_ns, uint64_t word, uint64_t frame)
+/* duration_ns: at most STAGE_WORD_DURATION. */
+static inline void stage_note_plain(struct stage *stage, uint64_t end_ns, uint64_t duration_ns,
+	enum throttle_value throttled, uint64_t frame)
 {
 	pulse_note(&stage->pulse, end_ns);
-	stage->runs[stage->next++] = word;
+	stage->runs[stage->next++] = duration_ns | (uint64_t)throttled << STAGE_WORD_SHIFT;
 	stage->noted++;
+	stage->noted_states |= throttled != THROTTLE_NO;
 	if (__builtin_expect(stage->next == stage->capacity, 0)) {
 		stage_came_round(stage);
 	}
