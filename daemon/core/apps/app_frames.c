@@ -142,17 +142,6 @@ static void note_iteration(struct app_frames *frame_state, struct frame *frame)
 	}
 }
 
-void app_frame_odd(struct app_process *process, uint32_t index, const struct app_frame_run *run,
-	struct frame *frame)
-{
-	struct stage *stage = process->stages[index];
-	if (run->skipped) {
-		frame->spoilt = true;
-	} else { /* late, or of those that share the last index */
-		app_loop_add(stage, 1, run->end_ns - run->start_ns);
-	}
-}
-
 static void on_frame_done(void *ctx, struct frame *frame)
 {
 	struct app_frames *frame_state = ctx;
@@ -233,7 +222,8 @@ bool app_on_frame(struct apps *apps, struct app_process *process, uint32_t slot,
 	return true;
 }
 
-bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index)
+/* Before the first run of a declaration; false: no memory. */
+static bool ready(struct apps *apps, struct app_process *process, uint32_t index)
 {
 	struct frame_table *table = table_of(apps, process->app);
 	if (!table) {
@@ -246,6 +236,28 @@ bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t in
 	process->frame_state.table = table;
 	note_begin(process->app->frame_state, process);
 	return true;
+}
+
+void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct app_frame_run *run)
+{
+	struct app_process_frames *own = &process->frame_state;
+	if (own->idx[index] == 0 && !ready(apps, process, index)) {
+		return;
+	}
+	const struct frame_piece piece = {.id = run->frame,
+		.start_ns = run->start_ns,
+		.end_ns = run->end_ns,
+		.born_ns = process->attached_ns,
+		.thread = run->thread,
+		.by_id = run->by_id};
+	uint8_t idx = (uint8_t)(own->idx[index] - 1);
+	struct frame *frame = frame_table_run(own->table, &piece, idx, run->nested);
+	if (run->skipped) {
+		frame->spoilt = true;
+	} else if (frame->counted || idx == FRAME_STAGES) { /* late, or it shares the last index */
+		app_loop_add(process->stages[index], 1, run->end_ns - run->start_ns);
+	}
 }
 
 bool app_on_context(struct apps *apps, struct app_process *process, uint32_t slot,

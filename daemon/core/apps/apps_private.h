@@ -86,12 +86,9 @@ void app_tick_add(struct app_frames *frame_state, const struct app_tick *tick);
 /* Counts the first ticks, at most n, up to this time. */
 void app_ticks_count(struct app_frames *frame_state, size_t n, uint64_t limit_ns);
 
-/* Before the first run of a declaration whose stage exists; false: no memory. */
-bool app_frame_ready(struct apps *apps, struct app_process *process, uint32_t index);
-
-/* A run that is not counted when its frame is finished. */
-void app_frame_odd(struct app_process *process, uint32_t index, const struct app_frame_run *run,
-	struct frame *frame);
+/* index: of the declaration; its stage exists. */
+void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
+	const struct app_frame_run *run);
 
 /* A number for a thread of an app. */
 static inline uint64_t app_thread(const struct app_process *process, uint32_t slot)
@@ -102,28 +99,6 @@ static inline uint64_t app_thread(const struct app_process *process, uint32_t sl
 static inline uint64_t app_thread_bit(const struct app_process *process, uint32_t slot)
 {
 	return UINT64_C(1) << app_thread(process, slot) % 64;
-}
-
-/* index: of the declaration; its stage exists. */
-static inline void app_frame_run(struct apps *apps, struct app_process *process, uint32_t index,
-	const struct app_frame_run *run)
-{
-	if (__builtin_expect(process->frame_state.idx[index] == 0, 0) &&
-		!app_frame_ready(apps, process, index)) {
-		return;
-	}
-	const struct frame_piece piece = {.id = run->frame,
-		.start_ns = run->start_ns,
-		.end_ns = run->end_ns,
-		.born_ns = process->attached_ns,
-		.thread = run->thread,
-		.by_id = run->by_id};
-	uint8_t idx = (uint8_t)(process->frame_state.idx[index] - 1);
-	struct frame *frame = frame_table_run(process->frame_state.table, &piece, idx, run->nested);
-	if (__builtin_expect(frame->counted | run->skipped | (idx == FRAME_STAGES), 0)) {
-		const struct app_frame_run copy = *run;
-		app_frame_odd(process, index, &copy, frame);
-	}
 }
 
 /* Runs in frames: they are of no iteration that goes on. */

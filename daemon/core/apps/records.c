@@ -112,34 +112,58 @@ static inline void list_noted(struct apps *apps, struct stage *stage)
 	}
 }
 
+/* A run's way into its frame, by its times alone. */
+static inline void on_plain_frame(
+	const struct pass *pass, uint32_t index, const struct app_frame_run *run)
+{
+	const struct app_process_frames *own = &pass->process->frame_state;
+	uint8_t idx = (uint8_t)(own->idx[index] - 1);
+	const struct frame_piece piece = {.id = run->frame,
+		.start_ns = run->start_ns,
+		.end_ns = run->end_ns,
+		.thread = run->thread};
+	if (__builtin_expect(
+		    idx >= FRAME_STAGES || !frame_table_next(own->table, &piece, idx, run->nested),
+		    0)) {
+		/* part by part: the run itself stays in registers, and no load waits for stores */
+		const struct app_frame_run copy = {.frame = run->frame,
+			.start_ns = run->start_ns,
+			.end_ns = run->end_ns,
+			.thread = run->thread,
+			.nested = run->nested};
+		app_frame_run(pass->apps, pass->process, index, &copy);
+	}
+}
+
 /* A COMPLETE record's way into its stage and its frame, by its times alone: nearly all records are
  * such, and this is most of what one costs. False: it is not that simple; nothing was done. */
 static inline bool on_plain(const struct pass *pass, const struct proto_record *record)
 {
 	struct app_process *process = pass->process;
-	struct stage *stage = process->stages[record->stage];
-	uint64_t start_ns = record->start_ns, duration_ns = record->value;
-	uint64_t end_ns = start_ns + duration_ns;
+	uint32_t index = record->stage;
+	struct stage *stage = process->stages[index];
+	uint64_t duration_ns = record->value;
+	const struct app_frame_run run = {.frame = record->frame,
+		.start_ns = record->start_ns,
+		.end_ns = record->start_ns + duration_ns,
+		.thread = pass->thread,
+		.nested = record->flags & PROTO_RECORD_NESTED};
 	/* one comparison for both ends of the span; start and duration can't make it wrap */
-	if (__builtin_expect(!stage || process->slots || start_ns > pass->latest_ns ||
+	if (__builtin_expect(!stage || process->slots || run.start_ns > pass->latest_ns ||
 				     duration_ns > DAY_NS ||
-				     end_ns - pass->plain_from_ns > pass->plain_ns ||
-				     !stage_is_plain(stage, end_ns),
+				     run.end_ns - pass->plain_from_ns > pass->plain_ns ||
+				     !stage_is_plain(stage, run.end_ns),
 		    0)) {
 		return false;
 	}
 	list_noted(pass->apps, stage);
-	stage_note_plain(stage, end_ns, duration_ns, pass->throttled, record->frame);
-	if (record->frame != PROTO_NO_FRAME) {
-		const struct app_frame_run in_frame = {.frame = record->frame,
-			.start_ns = start_ns,
-			.end_ns = end_ns,
-			.thread = pass->thread,
-			.nested = record->flags & PROTO_RECORD_NESTED};
-		app_frame_run(pass->apps, process, record->stage, &in_frame);
+	stage_note_plain(stage, run.end_ns, duration_ns, pass->throttled, run.frame);
+	if (run.frame != PROTO_NO_FRAME) {
+		on_plain_frame(pass, index, &run);
 	} else {
-		const struct stage_run run = stage_run_of(end_ns, duration_ns, PROTO_NO_FRAME);
-		app_loop_run(process->app, stage, &run, UINT64_C(1) << pass->thread % 64);
+		const struct stage_run alone =
+			stage_run_of(run.end_ns, duration_ns, PROTO_NO_FRAME);
+		app_loop_run(process->app, stage, &alone, UINT64_C(1) << pass->thread % 64);
 	}
 	return true;
 }

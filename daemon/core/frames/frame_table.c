@@ -94,7 +94,8 @@ static uint32_t victim(const struct frame_table *table, uint32_t set)
 	static const uint64_t rank[] = {[FRAME_FREE] = 2, [FRAME_DONE] = 1, [FRAME_OPEN] = 0};
 	uint32_t best = set;
 	uint64_t max = 0;
-	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
+	for (uint32_t i = 0; i < FRAME_TABLE_WAYS; i++) {
+		uint32_t at = set + i;
 		uint32_t age = table->begins - table->begun[at];
 		uint64_t key = rank[table->state[at]] << 32 | age;
 		/* no branches: which one it is nobody can predict */
@@ -114,7 +115,8 @@ static uint32_t age_of(const struct frame_table *table, uint32_t at)
 static uint32_t search(const struct frame_table *table, uint64_t id, uint32_t than)
 {
 	uint32_t set = set_of(id), best = FRAME_TABLE_FRAMES, min = UINT32_MAX;
-	for (uint32_t at = set; at < set + FRAME_TABLE_WAYS; at++) {
+	for (uint32_t i = 0; i < FRAME_TABLE_WAYS; i++) {
+		uint32_t at = set + i;
 		uint32_t age = age_of(table, at);
 		if (table->ids[at] == id && table->state[at] != FRAME_FREE && age > than &&
 			age < min) {
@@ -236,9 +238,12 @@ static struct frame *begin_of(struct frame_table *table, const struct frame_piec
 	return use(table, at, piece);
 }
 
-struct frame *frame_table_seek(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
+/* The frame of a piece: found, or begun. */
+static struct frame *seek(struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
 {
+	if (piece->id == table->hot_id && piece->thread == table->hot_thread) {
+		return table->hot;
+	}
 	uint32_t at = frame_of(table, piece, idx);
 	if (at == FRAME_TABLE_FRAMES) {
 		return begin_of(table, piece);
@@ -252,14 +257,8 @@ struct frame *frame_table_seek(
 	return use(table, at, piece);
 }
 
-struct frame *frame_table_again(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
-{
-	bool over = is_over(table, (uint32_t)(table->hot - table->frame), piece, idx);
-	return over ? begin_of(table, piece) : table->hot;
-}
-
-void frame_part_add(struct frame_part *part, const struct frame_piece *piece)
+/* Another run of a stage that ran in the frame before. */
+static void part_add(struct frame_part *part, const struct frame_piece *piece)
 {
 	uint64_t room_ns = FRAME_BUSY_MAX - frame_part_ns(part);
 	uint64_t busy_ns = piece->end_ns - piece->start_ns;
@@ -269,6 +268,27 @@ void frame_part_add(struct frame_part *part, const struct frame_piece *piece)
 	if (piece->start_ns < part->start_ns) {
 		part->start_ns = piece->start_ns;
 	}
+}
+
+struct frame *frame_table_run(
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx, bool nested)
+{
+	struct frame *frame = seek(table, piece, idx);
+	uint64_t busy_ns = piece->end_ns - piece->start_ns;
+	if (frame->parts >> idx & 1 && !nested &&
+		is_over(table, (uint32_t)(table->hot - table->frame), piece, idx)) {
+		frame = begin_of(table, piece);
+	}
+	frame_extend(frame, piece);
+	frame->runs++;
+	frame->sum_ns += nested || table->is_total[idx] ? 0 : busy_ns;
+	if (frame->parts >> idx & 1) {
+		part_add(&frame->part[idx], piece);
+	} else {
+		frame_part_begin(
+			frame, piece, busy_ns < FRAME_BUSY_MAX ? busy_ns : FRAME_BUSY_MAX, idx);
+	}
+	return frame;
 }
 
 /* Which frame a FRAME record is of; FRAME_TABLE_FRAMES: of another one than is there. */
@@ -322,7 +342,7 @@ static void add_saturating(uint32_t *sum, uint64_t add)
 void frame_table_context(struct frame_table *table, const struct frame_piece *piece,
 	uint64_t context, uint32_t run_delay_us)
 {
-	struct frame *frame = frame_table_frame_of(table, piece, FRAME_NO_STAGE);
+	struct frame *frame = seek(table, piece, FRAME_NO_STAGE);
 	frame->has_context = true;
 	add_saturating(&frame->voluntary_switches, context & 0xffff);
 	add_saturating(&frame->involuntary_switches, context >> 16 & 0xffff);

@@ -135,22 +135,9 @@ struct frame_piece {
 /* Instead of an index: the piece is of no stage. */
 enum { FRAME_NO_STAGE = UINT8_MAX };
 
-/* The frame of a piece that is not the last one's: found, or begun. */
-struct frame *frame_table_seek(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t idx);
-/* The same of a piece whose stage ran in the frame of the last one. */
-struct frame *frame_table_again(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t idx);
-
-static inline struct frame *frame_table_frame_of(
-	struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
-{
-	if (__builtin_expect(piece->id == table->hot_id && piece->thread == table->hot_thread, 1)) {
-		return table->hot;
-	}
-	const struct frame_piece copy = *piece; /* the piece itself stays in registers */
-	return frame_table_seek(table, &copy, idx);
-}
+/* A stage ran. nested: inside of another stage of its thread. Returns its frame. */
+struct frame *frame_table_run(
+	struct frame_table *table, const struct frame_piece *piece, uint8_t idx, bool nested);
 
 static inline void frame_extend(struct frame *frame, const struct frame_piece *piece)
 {
@@ -163,35 +150,32 @@ static inline void frame_extend(struct frame *frame, const struct frame_piece *p
 	frame->threads |= UINT64_C(1) << piece->thread % 64;
 }
 
-/* Another run of a stage that ran in the frame before. */
-void frame_part_add(struct frame_part *part, const struct frame_piece *piece);
+/* busy_ns: at most FRAME_BUSY_MAX. */
+static inline void frame_part_begin(
+	struct frame *frame, const struct frame_piece *piece, uint64_t busy_ns, uint8_t idx)
+{
+	frame->parts |= UINT32_C(1) << idx;
+	frame->part[idx].start_ns = piece->start_ns;
+	frame->part[idx].busy = busy_ns | UINT64_C(1) << FRAME_BUSY_BITS;
+}
 
-/* A stage ran. nested: inside of another stage of its thread. Returns its frame. */
-static inline struct frame *frame_table_run(
+/* Does what frame_table_run() does, without a call, for nearly all runs: of the thread that was
+ * read last, in the frame that it was in, which is open; of a stage that has not run in it yet; and
+ * of at most FRAME_BUSY_MAX. False: it is another; nothing was done. */
+static inline bool frame_table_next(
 	struct frame_table *table, const struct frame_piece *piece, uint8_t idx, bool nested)
 {
-	struct frame *frame = frame_table_frame_of(table, piece, idx);
+	struct frame *frame = table->hot;
 	uint64_t busy_ns = piece->end_ns - piece->start_ns;
-	uint32_t bit = UINT32_C(1) << idx;
-	if (__builtin_expect(frame->parts & bit, 0) && !nested) {
-		const struct frame_piece copy = *piece;
-		frame = frame_table_again(table, &copy, idx);
+	if (piece->id != table->hot_id || piece->thread != table->hot_thread ||
+		frame->parts >> idx & 1) {
+		return false;
 	}
 	frame_extend(frame, piece);
 	frame->runs++;
-	if (!nested && !table->is_total[idx]) {
-		frame->sum_ns += busy_ns;
-	}
-	if (__builtin_expect(frame->parts & bit, 0)) {
-		const struct frame_piece copy = *piece;
-		frame_part_add(&frame->part[idx], &copy);
-		return frame;
-	}
-	frame->parts |= bit;
-	frame->part[idx].start_ns = piece->start_ns;
-	frame->part[idx].busy = (busy_ns < FRAME_BUSY_MAX ? busy_ns : FRAME_BUSY_MAX) |
-				UINT64_C(1) << FRAME_BUSY_BITS;
-	return frame;
+	frame->sum_ns += nested || table->is_total[idx] ? 0 : busy_ns;
+	frame_part_begin(frame, piece, busy_ns, idx);
+	return true;
 }
 
 /* A FRAME record; start = end: only a tick. A second one of the same id begins another frame,

@@ -105,6 +105,41 @@ START_TEST(nested_stages_are_told_but_not_added_up)
 }
 END_TEST
 
+START_TEST(runs_without_a_call_are_the_same)
+{
+	struct frame_table *other;
+	uint64_t state = 1;
+	unsigned without = 0;
+	ck_assert_int_eq(frame_table_create(note_done, NULL, &other), 0);
+	for (uint8_t idx = 0; idx < 8; idx++) {
+		char name[8];
+		snprintf(name, sizeof(name), "s%u", idx);
+		frame_table_stage_index(table, name, idx == 7);
+		frame_table_stage_index(other, name, idx == 7);
+	}
+	for (uint64_t i = 0; i < 4000; i++) {
+		state = state * UINT64_C(6364136223846793005) + 1;
+		uint64_t draw = state >> 32, start_ns = T0 + i * MS - draw % 5 * MS;
+		const struct frame_piece piece = {.id = i / 7,
+			.start_ns = start_ns,
+			.end_ns = start_ns + draw % 3000,
+			.thread = draw >> 8 & 15 ? 1 : 2};
+		uint8_t idx = draw >> 12 & 3 ? i % 8 : draw >> 14 & 7;
+		bool nested = draw >> 20 & 1, next = frame_table_next(other, &piece, idx, nested);
+		frame_table_run(table, &piece, idx, nested);
+		if (!next) {
+			frame_table_run(other, &piece, idx, nested);
+		}
+		without += next;
+		ck_assert_int_eq(other->hot - other->frame, table->hot - table->frame);
+		ck_assert_mem_eq(other->hot, table->hot, sizeof(*table->hot));
+	}
+	ck_assert_uint_gt(without, 2000);
+	ck_assert_mem_eq(other->frame, table->frame, sizeof(table->frame));
+	frame_table_destroy(other);
+}
+END_TEST
+
 START_TEST(stages_beyond_the_table_share_a_place)
 {
 	char name[8];
