@@ -50,6 +50,7 @@ ROWS = [
     Row("rate.lost", "1 M events/s for 12 s, a busy neighbour: lost", "events", 0, None, "", "brubeck 33 %", sum),
     Row("rate.share", "the same: the daemon's share", "% of a core", 3, 2),
     Row("statsd.line", "statsd, 20 lines a datagram, a line", "ns", 120, None, "ns, recvmmsg alone", "brubeck 126, collectd 418, statsite 635"),
+    Row("statsd.apart", "the same, each line of another frame", "ns"),
     Row("statsd.turn", "hostile datagrams: longest turn", "ms", 2, None, "", "", max),
     Row("histogram.add", "histogram: adding a value", "ns", 8, 6, "ns, appending a float", "HdrHistogram_c 6.7"),
     Row("histogram.size", "histogram: memory", "KiB", 10, None, "", "HdrHistogram_c 21"),
