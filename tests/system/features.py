@@ -20,7 +20,8 @@ from harness import program, run_tests  # service knows where it is
 import mosquitto  # and this
 
 HERE = pathlib.Path("/edgeprof-tests")
-HANG = pathlib.Path("/run/edgeprof-hang")
+HANG = pathlib.Path("/run/edgeprof-hang")  # preload.c
+BOOT_ID = pathlib.Path("/run/edgeprof-boot-id")
 STATE = pathlib.Path("/var/lib/edgeprofd")
 BOARD = HERE / "board"
 FIRING = "3340108b5e98413b831101baa2d42aad"
@@ -154,10 +155,10 @@ def another_boot():
     for file in RUN_DIR.iterdir():
         if file.is_file():
             file.unlink()
-    name = HERE / "boot-id"
-    name.write_text("11111111-2222-3333-4444-555555555555\n")
-    with unit_setting(f"[Service]\nBindReadOnlyPaths={name}:/proc/sys/kernel/random/boot_id\n"):
+    BOOT_ID.write_text("11111111-2222-3333-4444-555555555555\n")
+    with unit_setting(f"[Service]\nEnvironment=LD_PRELOAD={HERE}/preload.so\n"):
         yield
+        BOOT_ID.unlink()
 
 
 def boot_seq():
@@ -272,7 +273,7 @@ def test_what_hangs_in_the_daemon():
     setting = f"""[Service]
 WatchdogSec=2s
 RestartSec=100ms
-Environment=LD_PRELOAD={HERE}/hang.so
+Environment=LD_PRELOAD={HERE}/preload.so
 ExecStart=
 ExecStart=/usr/sbin/edgeprofd --root {BOARD}
 """

@@ -41,7 +41,8 @@ def furnish(root, build):
     shutil.copy(build / "client" / "examples" / "demo-pipeline", root / "usr" / "bin")
     inside = root / machine.RESULT.parent
     inside.mkdir()
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", inside / "hang.so", SOURCE / "tests/system/hang.c"], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", inside / "preload.so",
+                    SOURCE / "tests/system/preload.c"], check=True)
     make_device(inside / "vcio")
 
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hang.c: preloaded into the service, makes it hang where the file /run/edgeprof-hang says, until
- * the file is gone: the word clock stops the event loop at its next look at the clock, the end of a
- * path the thread that next reads a file of that name.
+ * preload.c: preloaded into the service, makes it hang where the file /run/edgeprof-hang says,
+ * until the file is gone: the word clock stops the event loop at its next look at the clock, the
+ * end of a path the thread that next reads a file of that name. The boot is that of the file
+ * /run/edgeprof-boot-id, if it is there: over a container's, systemd 257 can mount none.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,11 +47,19 @@ ssize_t pread64(int fd, void *buffer, size_t size, off64_t offset)
 	char link[40], path[256];
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	int boot = -1;
 	if (n > 0) {
 		path[n] = '\0';
 		hang(path);
+		if (strstr(path, "/random/boot_id")) { /* a container's is a deleted file */
+			boot = open("/run/edgeprof-boot-id", O_RDONLY | O_CLOEXEC);
+		}
 	}
-	return syscall(SYS_pread64, fd, buffer, size, offset);
+	n = syscall(SYS_pread64, boot < 0 ? fd : boot, buffer, size, offset);
+	if (boot >= 0) {
+		close(boot);
+	}
+	return n;
 }
 
 ssize_t pread(int fd, void *buffer, size_t size, off_t offset)
