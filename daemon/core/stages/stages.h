@@ -178,9 +178,9 @@ struct stage {
 	uint32_t noted;	       /* the runs right before next, which stage_fold() counts */
 	uint32_t warmup_left;
 	bool noted_recent; /* these are of the interval */
-	bool noted_states; /* one of them was throttled, or that is not known */
 	bool listed;	   /* among those to be folded; by records.c */
 	bool cpu_refused, throttled_refused;
+	bool noted_states; /* of the noted runs one was throttled, or that is not known */
 	size_t filled;
 	struct {
 		uint64_t count, misses, max_ns;
