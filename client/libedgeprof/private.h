@@ -130,11 +130,9 @@ struct thread {
 	/* one cache line: all that an event touches */
 	THREAD_LINE struct proto_slot *slot; /* NULL: none */
 	struct cursor at;
-	uint64_t frame;	    /* that the next events carry */
-	int64_t second;	    /* the clock's at the last stage, ... */
-	uint64_t second_ns; /* ... and in ns; under thread_lock */
-	uint32_t depth;	    /* open stages that the slot holds; THREAD_NO_SLOT */
-	uint32_t busy;	    /* inside the library; a signal handler looks */
+	uint64_t frame; /* that the next events carry */
+	uint32_t depth; /* open stages that the slot holds; THREAD_NO_SLOT */
+	uint32_t busy;	/* inside the library; a signal handler looks */
 	/* an event without a daemon touches this line alone, others seldom */
 	THREAD_LINE uint64_t idle; /* events without a daemon */
 	uint64_t idle_limit;	   /* at this many, look for one */

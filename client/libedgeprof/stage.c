@@ -88,17 +88,6 @@ static inline void read_clock(struct timespec *ret)
 	__atomic_load_n(&edgeprof_state_.clock, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, ret);
 }
 
-/* timespec_ns without its product: what waits for the clock waits 3 cycles less. Under thread_lock,
- * so that a signal handler's stage does not change one of the two words meanwhile. */
-static inline uint64_t stage_ns(struct thread *t, const struct timespec *ts)
-{
-	if (UNLIKELY(ts->tv_sec != t->second)) {
-		t->second = ts->tv_sec;
-		t->second_ns = (uint64_t)ts->tv_sec * 1000000000u;
-	}
-	return t->second_ns + (uint64_t)ts->tv_nsec;
-}
-
 /* The time is taken first: a stage's time includes the 2 ns that follow. */
 edgeprof_token edgeprof_begin_(int number)
 {
@@ -118,7 +107,7 @@ edgeprof_token edgeprof_begin_(int number)
 		return begin_slow(t, stage);
 	}
 	struct proto_slot *slot = t->slot;
-	uint64_t now_ns = stage_ns(t, &now);
+	uint64_t now_ns = timespec_ns(&now);
 	t->depth = depth + 1;
 	struct proto_open_stage *open = &slot->open[depth];
 	open->stage = stage;
@@ -261,7 +250,7 @@ void edgeprof_end_(edgeprof_token token)
 	/* first the lock, then the look: a handler in between would take the room that was seen */
 	thread_lock(t);
 	struct proto_slot *slot = t->slot;
-	uint64_t now_ns = stage_ns(t, &now);
+	uint64_t now_ns = timespec_ns(&now);
 	uint32_t depth = token.depth;
 	if (UNLIKELY(!is_ready(t, now_ns) || depth >= t->depth ||
 		     slot->open[depth].start_ns != token.start_ns)) {
