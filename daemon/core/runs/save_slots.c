@@ -101,10 +101,10 @@ static void look_at(struct save_slots *slots, size_t index)
 int save_slots_init(
 	struct save_slots *slots, const struct app_save_memory *memory, const uint8_t boot_id[16])
 {
-	/* another build has other structures */
+	/* another build has other structures: their sizes, and the hash of the headers */
 	const uint32_t shape[] = {sizeof(struct stage), sizeof(struct frames),
 		sizeof(struct proto_histogram), sizeof(struct saved_app), sizeof(struct stage_cpu),
-		sizeof(struct app_attributes)};
+		(uint32_t)sizeof(struct app_attributes) ^ SAVED_LAYOUT};
 	const struct runhead head = runhead_of(MAGIC, memory->size, shape, RUNHEAD_SHAPES, boot_id);
 	if (memory->size < apps_save_size()) {
 		return -EINVAL;
