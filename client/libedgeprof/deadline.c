@@ -43,16 +43,16 @@ static bool deadline_write(struct thread *t, uint32_t index, uint64_t now_ns)
 		return false;
 	}
 	bool of_frames = index == OF_FRAMES;
-	publish(t, t->slot,
-		(struct proto_record){
-			.stage = of_frames ? 0 : (uint16_t)index,
-			.kind = PROTO_KIND_DEADLINE,
-			.flags = of_frames ? PROTO_RECORD_OF_FRAMES : 0,
-			.cpu_us = PROTO_CPU_NOT_MEASURED,
-			.start_ns = now_ns,
-			.value = __atomic_load_n(&deadlines.ns[index], __ATOMIC_RELAXED),
-			.frame = PROTO_NO_FRAME,
-		});
+	*t->at.next = (struct proto_record){
+		.stage = of_frames ? 0 : (uint16_t)index,
+		.kind = PROTO_KIND_DEADLINE,
+		.flags = of_frames ? PROTO_RECORD_OF_FRAMES : 0,
+		.cpu_us = PROTO_CPU_NOT_MEASURED,
+		.start_ns = now_ns,
+		.value = __atomic_load_n(&deadlines.ns[index], __ATOMIC_RELAXED),
+		.frame = PROTO_NO_FRAME,
+	};
+	publish(t, t->slot, t->at.next);
 	return true;
 }
 

@@ -247,29 +247,28 @@ static inline uint64_t double_bits(double value)
 	return bits;
 }
 
-/* Room is there and nothing else wants to be done first. */
-static inline bool is_ready(const struct thread *t, uint64_t now_ns)
+/* Nothing else wants to be done first. */
+static inline bool before_gate(uint64_t now_ns)
 {
-	return t->at.next != t->at.end &&
-	       now_ns < __atomic_load_n(&edgeprof_state_.gate_ns, __ATOMIC_RELAXED);
+	return now_ns < __atomic_load_n(&edgeprof_state_.gate_ns, __ATOMIC_RELAXED);
 }
 
-/* Under thread_lock, with room. The reader sees the record once it sees head. */
-static inline void publish(struct thread *t, struct proto_slot *slot, struct proto_record record)
+/* r is the one at the cursor, written. The reader sees it once it sees head. Under thread_lock. */
+static inline void publish(struct thread *t, struct proto_slot *slot, struct proto_record *r)
 {
-	struct proto_record *r = t->at.next;
-	*r = record;
 	t->at.next = r + 1;
 	__atomic_store_n(&slot->head, thread_position(t), __ATOMIC_RELEASE);
 }
 
-/* The same, finding room first, or counting what has none. Under thread_lock. */
+/* Writes a record, finding room first, or counts what has none. Under thread_lock. */
 static inline bool record_write(struct thread *t, uint64_t now_ns, struct proto_record record)
 {
-	if (!is_ready(t, now_ns) && !thread_prepare(t, now_ns)) {
+	bool ready = t->at.next != t->at.end && before_gate(now_ns);
+	if (!ready && !thread_prepare(t, now_ns)) {
 		return false;
 	}
-	publish(t, t->slot, record);
+	*t->at.next = record;
+	publish(t, t->slot, t->at.next);
 	return true;
 }
 

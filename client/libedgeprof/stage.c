@@ -88,6 +88,13 @@ static inline void read_clock(struct timespec *ret)
 	__atomic_load_n(&edgeprof_state_.clock, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, ret);
 }
 
+/* What waits for the clock comes after all that does not: the next reading waits for both. */
+static inline uint64_t last_ns(const struct timespec *ts)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return timespec_ns(ts);
+}
+
 /* The time is taken first: a stage's time includes the 2 ns that follow. */
 edgeprof_token edgeprof_begin_(int number)
 {
@@ -107,11 +114,11 @@ edgeprof_token edgeprof_begin_(int number)
 		return begin_slow(t, stage);
 	}
 	struct proto_slot *slot = t->slot;
-	uint64_t now_ns = timespec_ns(&now);
-	t->depth = depth + 1;
 	struct proto_open_stage *open = &slot->open[depth];
+	t->depth = depth + 1;
 	open->stage = stage;
 	open->frame = t->frame;
+	uint64_t now_ns = last_ns(&now);
 	open->start_ns = now_ns;
 	__atomic_store_n(&slot->depth, depth + 1, __ATOMIC_RELEASE);
 	thread_unlock(t);
@@ -250,17 +257,23 @@ void edgeprof_end_(edgeprof_token token)
 	/* first the lock, then the look: a handler in between would take the room that was seen */
 	thread_lock(t);
 	struct proto_slot *slot = t->slot;
-	uint64_t now_ns = timespec_ns(&now);
 	uint32_t depth = token.depth;
-	if (UNLIKELY(!is_ready(t, now_ns) || depth >= t->depth ||
-		     slot->open[depth].start_ns != token.start_ns)) {
+	struct proto_record *r = t->at.next;
+	bool usual =
+		r != t->at.end && depth < t->depth && slot->open[depth].start_ns == token.start_ns;
+	if (LIKELY(usual)) {
+		if (depth >= PROTO_OPEN_STAGES) {
+			__builtin_unreachable(); /* t->depth is at most that, with a slot */
+		}
+		*r = complete(&token, depth, 0, slot->open[depth].frame); /* unseen until head */
+	}
+	uint64_t now_ns = last_ns(&now);
+	if (UNLIKELY(!usual || !before_gate(now_ns))) {
 		end_slow(t, token, now_ns, 0);
 		return;
 	}
-	if (depth >= PROTO_OPEN_STAGES) {
-		__builtin_unreachable(); /* t->depth is at most that, with a slot */
-	}
-	publish(t, slot, complete(&token, depth, now_ns, slot->open[depth].frame));
+	r->value = now_ns - token.start_ns;
+	publish(t, slot, r);
 	t->depth = depth;
 	__atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);
 	thread_unlock(t);

@@ -40,7 +40,8 @@ START_TEST(head_is_stored_behind_the_record)
 	thread = (struct thread){
 		.slot = slot, .at = {&records[1], &records[4], (uint64_t)(uintptr_t)&records[0]}};
 	ck_assert_int_eq(mprotect(slot, page, PROT_READ), 0);
-	publish(&thread, slot, wanted);
+	records[1] = wanted;
+	publish(&thread, slot, &records[1]);
 	ck_assert_int_eq(faults, 1);
 	ck_assert_int_eq(whole, 1);
 	ck_assert_uint_eq(slot->head, 2);
