@@ -89,7 +89,10 @@ struct throttle_span {
 static inline struct throttle_span throttle_times_newest(const struct throttle_times *times)
 {
 	const struct throttle_edge *edge = &times->edge[times->newest];
-	return (struct throttle_span){edge->t_ns, times->sampled_ns + times->hold_ns, edge->value};
+	/* what is not known stays so without samples, as on a machine that reports nothing */
+	uint64_t until_ns =
+		edge->value == THROTTLE_UNKNOWN ? UINT64_MAX : times->sampled_ns + times->hold_ns;
+	return (struct throttle_span){edge->t_ns, until_ns, edge->value};
 }
 
 struct throttle_state {

@@ -46,6 +46,28 @@ START_TEST(a_state_holds_from_the_sample_that_saw_it)
 }
 END_TEST
 
+/* Its ends and what is right outside of them. */
+static void newest_span_is(uint64_t from_ns, uint64_t until_ns, enum throttle_value value)
+{
+	struct throttle_span span = throttle_times_newest(&times);
+	ck_assert_uint_eq(span.from_ns, from_ns);
+	ck_assert_uint_eq(span.until_ns, until_ns);
+	ck_assert_int_eq(span.value, value);
+	ck_assert_int_eq(at(from_ns), value);
+	ck_assert_int_eq(at(until_ns), value);
+	ck_assert(until_ns == UINT64_MAX || at(until_ns + 1) != value);
+}
+
+START_TEST(the_newest_span_ends_only_where_something_was_known)
+{
+	newest_span_is(0, UINT64_MAX, THROTTLE_UNKNOWN); /* a machine that reports nothing */
+	throttle_times_sample(&times, 10 * S, THROTTLE_NO);
+	newest_span_is(10 * S, 15 * S, THROTTLE_NO);
+	throttle_times_sample(&times, 11 * S, THROTTLE_UNKNOWN);
+	newest_span_is(11 * S, UINT64_MAX, THROTTLE_UNKNOWN);
+}
+END_TEST
+
 START_TEST(long_after_the_last_sample_nothing_is_known)
 {
 	throttle_times_sample(&times, 10 * S, THROTTLE_YES);
