@@ -275,8 +275,6 @@ static bool open_log(struct apps *apps, struct app *app)
 	return apps->trace && trace_log_open(apps->trace, &app->log) == 0;
 }
 
-enum { NOT_VALID = UINT8_MAX };
-
 /* Nothing but times were measured, and no stage was open around it. */
 static inline bool is_plain(const struct proto_record *record)
 {
@@ -285,70 +283,68 @@ static inline bool is_plain(const struct proto_record *record)
 	       record->cpu_us == PROTO_CPU_NOT_MEASURED;
 }
 
-/* Passes up to APPS_BATCH records on. *state: of each the hardware's state when it ended, or
- * NOT_VALID. How many; fewer when the name of one has to wait. */
-static size_t pass_on(
-	const struct pass *pass, const struct proto_record *records, size_t n, uint8_t *state)
+/* Any record. True when it was of use; *throttled: the hardware's state when it ended. */
+static bool on_any(
+	const struct pass *pass, const struct proto_record *record, enum throttle_value *throttled)
 {
-	struct app_process *process = pass->process;
-	for (size_t i = 0; i < n; i++) {
-		const struct proto_record *record = &records[i];
-		uint32_t index = record->stage;
-		if (__builtin_expect(is_plain(record) && on_plain(pass, record), 1)) {
-			state[i] = (uint8_t)pass->throttled;
-			continue;
-		}
-		if (index < PROTO_DECLARATIONS && !process->met[index] &&
-			!meet(pass->apps, process, index)) {
-			return i;
-		}
-		enum throttle_value throttled = THROTTLE_UNKNOWN;
-		bool valid;
-		if (record->kind == PROTO_KIND_COMPLETE) {
-			uint64_t start_ns = record->start_ns, end_ns = start_ns + record->value;
-			throttled = app_throttled_at(pass->apps, end_ns);
-			valid = index < PROTO_DECLARATIONS && process->declaration[index] &&
-				believable_time(pass, start_ns, record->value) &&
-				on_complete(pass, record, throttled);
-		} else {
-			valid = on_record(pass, record);
-		}
-		state[i] = valid ? (uint8_t)throttled : NOT_VALID;
+	uint32_t index = record->stage;
+	*throttled = THROTTLE_UNKNOWN;
+	if (record->kind != PROTO_KIND_COMPLETE) {
+		return on_record(pass, record);
 	}
-	return n;
+	*throttled = app_throttled_at(pass->apps, record->start_ns + record->value);
+	return index < PROTO_DECLARATIONS && pass->process->declaration[index] &&
+	       believable_time(pass, record->start_ns, record->value) &&
+	       on_complete(pass, record, *throttled);
 }
 
-/* The valid ones, in a loop of their own: what it stores to is in no cache yet, and there are
- * enough stores in it to wait for all of them at once. */
-static void trace_records(
-	const struct pass *pass, const struct proto_record *records, size_t n, const uint8_t *state)
+/* Keeps a valid one. The slots of those that follow are in no cache yet. */
+static inline void trace_record(
+	const struct pass *pass, const struct proto_record *record, enum throttle_value throttled)
 {
+	enum { AHEAD = 16 };
 	struct app_process *process = pass->process;
 	struct app *app = process->app;
-	bool logs = __builtin_expect(app->log != NULL, 1) || open_log(pass->apps, app);
+	if (__builtin_expect(!app->log && !open_log(pass->apps, app), 0)) {
+		return;
+	}
+	uint32_t index = record->stage;
+	uint16_t known = index < PROTO_DECLARATIONS ? process->frame_state.name[index] : 0;
+	uint16_t name = known > 0 ? (uint16_t)(known - 1) : trace_name_of(process, index);
+	struct event *event = trace_log_slot(app->log);
+	__builtin_prefetch(event + AHEAD, 1);
+	event->record = *record;
+	event->record.stage = name;
+	event->pid = (uint32_t)process->pid;
+	event->process = process->frame_state.serial;
+	event->slot = (uint8_t)pass->slot;
+	event->throttled = (uint8_t)throttled;
+	if (record->kind == PROTO_KIND_ATTRIBUTE) {
+		event->record.cpu_us = trace_name_of(process, record->cpu_us);
+	}
+}
+
+/* Passes up to APPS_BATCH records on. How many; fewer when the name of one has to wait. */
+static size_t pass_on(const struct pass *pass, const struct proto_record *records, size_t n)
+{
+	struct app_process *process = pass->process;
 	for (size_t i = 0; i < n; i++) {
 		const struct proto_record *record = &records[i];
-		if (__builtin_expect(state[i] == NOT_VALID, 0)) {
-			process->accounting.invalid++;
-			continue;
-		}
-		if (__builtin_expect(!logs, 0)) {
-			continue;
-		}
 		uint32_t index = record->stage;
-		uint16_t known = index < PROTO_DECLARATIONS ? process->frame_state.name[index] : 0;
-		uint16_t name = known > 0 ? (uint16_t)(known - 1) : trace_name_of(process, index);
-		struct event *event = trace_log_slot(app->log);
-		event->record = *record;
-		event->record.stage = name;
-		event->pid = (uint32_t)process->pid;
-		event->process = process->frame_state.serial;
-		event->slot = (uint8_t)pass->slot;
-		event->throttled = state[i];
-		if (record->kind == PROTO_KIND_ATTRIBUTE) {
-			event->record.cpu_us = trace_name_of(process, record->cpu_us);
+		enum throttle_value throttled = pass->throttled;
+		if (__builtin_expect(!is_plain(record) || !on_plain(pass, record), 0)) {
+			if (index < PROTO_DECLARATIONS && !process->met[index] &&
+				!meet(pass->apps, process, index)) {
+				return i;
+			}
+			if (!on_any(pass, record, &throttled)) {
+				process->accounting.invalid++;
+				continue;
+			}
 		}
+		trace_record(pass, record, throttled);
 	}
+	return n;
 }
 
 size_t apps_records(struct apps *apps, struct app_process *process, uint32_t slot,
@@ -358,11 +354,9 @@ size_t apps_records(struct apps *apps, struct app_process *process, uint32_t slo
 	size_t done = 0, count, got;
 	process->frame_state.pass_ns = now_ns;
 	do {
-		uint8_t state[APPS_BATCH];
 		count = n - done < APPS_BATCH ? n - done : APPS_BATCH;
-		got = pass_on(&pass, records + done, count, state);
+		got = pass_on(&pass, records + done, count);
 		apps_fold_stages(apps);
-		trace_records(&pass, records + done, got, state);
 		done += got;
 	} while (got == count && done < n);
 	return done;
