@@ -83,6 +83,7 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t b
 	attachment->process->frame_state.pass_ns = now_ns;
 	apps_allow_new(apps, names);
 	size_t records = ring_drain(attachment->ring, &sink, budget, &attachment->due);
+	apps_fold_stages(apps);
 	size_t new_names = names - apps_new_left(apps);
 	apps_allow_new(apps, SIZE_MAX);
 	if (!attachment->due) {

@@ -181,14 +181,19 @@ void apps_declare(struct apps *apps, struct app_process *process, uint32_t index
  * believable (undeclared stage, unknown kind, start over a second in the future, end before the
  * process attached minus a day, duration over a day) is counted invalid and changes nothing else.
  * How many were accepted; fewer than n when the next one would be the first of its declaration and
- * no more new names are allowed. */
+ * no more new names are allowed. The statistics of their stages are complete after
+ * apps_fold_stages(): call it before anything else looks at them. */
 size_t apps_records(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *records, size_t n, uint64_t now_ns);
+
+/* Once for all records of a pass: many runs of a stage are counted at once. */
+void apps_fold_stages(struct apps *apps);
 
 static inline void apps_record(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *record, uint64_t now_ns)
 {
 	apps_records(apps, process, slot, record, 1, now_ns);
+	apps_fold_stages(apps);
 }
 
 /* New names are the expensive ones: from now on at most count of them are accepted. SIZE_MAX = no

@@ -11,7 +11,7 @@
 
 struct app_marks;
 
-enum { APPS_BATCH = 128 /* records that are handled at once */ };
+enum { APPS_NOTED = 128 /* stages */ };
 
 struct apps {
 	struct metrics *metrics;
@@ -24,7 +24,7 @@ struct apps {
 	struct apps_counts counts;
 	size_t new_left; /* apps_allow_new() */
 	size_t noted_count;
-	struct stage *noted[APPS_BATCH]; /* stages with runs that are not folded yet */
+	struct stage *noted[APPS_NOTED]; /* stages with runs that are not folded yet */
 	uint64_t sampled_ns;		 /* 0 = never */
 	double *scratch;		 /* for a window of either kind */
 	struct trace_buffer *trace;	 /* NULL until the first record */
@@ -145,10 +145,6 @@ static inline __attribute__((always_inline)) void app_loop_run(
 
 /* Applies what waits; with force nothing goes on waiting. */
 void app_by_id_apply(struct apps *apps, struct app_process *process, bool force);
-
-/* Completes the statistics of stages that runs were noted in: before anything but records.c looks
- * at them, which is after each batch, and before a stage is made within one. */
-void apps_fold_stages(struct apps *apps);
 
 /* The stage of a declaration, made at its first event; NULL when memory is short. */
 struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint32_t index);

@@ -107,6 +107,9 @@ void apps_fold_stages(struct apps *apps)
 static inline void list_noted(struct apps *apps, struct stage *stage)
 {
 	if (!stage->listed) {
+		if (apps->noted_count == APPS_NOTED) {
+			apps_fold_stages(apps);
+		}
 		stage->listed = true;
 		apps->noted[apps->noted_count++] = stage;
 	}
@@ -324,42 +327,28 @@ static inline void trace_record(
 	}
 }
 
-/* Passes up to APPS_BATCH records on. How many; fewer when the name of one has to wait. */
-static size_t pass_on(const struct pass *pass, const struct proto_record *records, size_t n)
-{
-	struct app_process *process = pass->process;
-	for (size_t i = 0; i < n; i++) {
-		const struct proto_record *record = &records[i];
-		uint32_t index = record->stage;
-		enum throttle_value throttled = pass->throttled;
-		if (__builtin_expect(!is_plain(record) || !on_plain(pass, record), 0)) {
-			if (index < PROTO_DECLARATIONS && !process->met[index] &&
-				!meet(pass->apps, process, index)) {
-				return i;
-			}
-			if (!on_any(pass, record, &throttled)) {
-				process->accounting.invalid++;
-				continue;
-			}
-		}
-		trace_record(pass, record, throttled);
-	}
-	return n;
-}
-
 size_t apps_records(struct apps *apps, struct app_process *process, uint32_t slot,
 	const struct proto_record *records, size_t n, uint64_t now_ns)
 {
 	const struct pass pass = pass_of(apps, process, slot, now_ns);
-	size_t done = 0, count, got;
 	process->frame_state.pass_ns = now_ns;
-	do {
-		count = n - done < APPS_BATCH ? n - done : APPS_BATCH;
-		got = pass_on(&pass, records + done, count);
-		apps_fold_stages(apps);
-		done += got;
-	} while (got == count && done < n);
-	return done;
+	for (size_t i = 0; i < n; i++) {
+		const struct proto_record *record = &records[i];
+		uint32_t index = record->stage;
+		enum throttle_value throttled = pass.throttled;
+		if (__builtin_expect(!is_plain(record) || !on_plain(&pass, record), 0)) {
+			if (index < PROTO_DECLARATIONS && !process->met[index] &&
+				!meet(apps, process, index)) {
+				return i;
+			}
+			if (!on_any(&pass, record, &throttled)) {
+				process->accounting.invalid++;
+				continue;
+			}
+		}
+		trace_record(&pass, record, throttled);
+	}
+	return n;
 }
 
 void apps_open_clear(struct app_process *process)

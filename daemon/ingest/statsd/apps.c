@@ -48,6 +48,7 @@ void statsd_apps_flush(struct statsd_apps *apps)
 	if (apps->waiting > 0) {
 		apps_records(apps->core->apps, apps->filled, 0, apps->record, apps->waiting,
 			apps->waiting_ns);
+		apps_fold_stages(apps->core->apps);
 		apps->waiting = 0;
 	}
 }

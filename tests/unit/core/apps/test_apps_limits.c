@@ -98,6 +98,7 @@ START_TEST(so_many_names_are_met_as_were_allowed)
 	ck_assert(process->met[2] && !process->met[3]);
 	apps_allow_new(apps, SIZE_MAX);
 	ck_assert_uint_eq(apps_records(apps, process, 0, records + 6, 2, T0 + S), 2);
+	apps_fold_stages(apps);
 	ck_assert_uint_eq(process->accounting.invalid, 0);
 	ck_assert_uint_eq(process->stages[3]->count, 2);
 }

@@ -119,12 +119,14 @@ START_TEST(records_at_once_are_counted_as_one_by_one)
 		}
 		ck_assert_uint_eq(apps_records(apps, process[1], 0, &records[i], n, now_ns + S), n);
 		if (draw(4) == 0) {
+			apps_fold_stages(apps);
 			apps_drained(apps, process[0]);
 			apps_drained(apps, process[1]);
 			apps_sample(apps, now_ns);
 		}
 	}
 	apps_set_throttle_times(apps, NULL);
+	apps_fold_stages(apps);
 	ck_assert_uint_gt(process[0]->accounting.invalid, 0);
 	ck_assert_uint_eq(process[0]->accounting.invalid, process[1]->accounting.invalid);
 	ck_assert_uint_eq(process[0]->app->stages, STAGES);
