@@ -9,7 +9,9 @@
 
 bool kernel_u64(const char **cursor, uint64_t *ret)
 {
-	const char *p = *cursor + strspn(*cursor, " \t");
+	const char *p = *cursor;
+	for (; *p == ' ' || *p == '\t'; p++) {
+	}
 	if (*p < '0' || *p > '9') {
 		return false;
 	}
@@ -30,7 +32,7 @@ const char *kernel_line(const char *text, const char *key)
 	size_t length = strlen(key);
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, key, length) == 0) {
+		if (*line == *key && strncmp(line, key, length) == 0) {
 			return line + length;
 		}
 	}

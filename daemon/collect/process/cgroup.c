@@ -66,7 +66,7 @@ int cgroup_parse(const char *text, char path[PROCESS_CGROUP_SIZE], bool *v1)
 int cgroup_of(const struct root *root, pid_t pid, char path[PROCESS_CGROUP_SIZE], bool *v1)
 {
 	char text[2048];
-	ssize_t n = proc_read(root, pid, "cgroup", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, 0, "cgroup", text, sizeof(text));
 	return n < 0 ? (int)n : cgroup_parse(text, path, v1);
 }
 
@@ -76,7 +76,7 @@ int cgroup_systemd(const struct root *root, pid_t pid, char path[PROCESS_CGROUP_
 {
 	static const char name[] = ":name=systemd:";
 	char text[2048];
-	ssize_t n = proc_read(root, pid, "cgroup", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, 0, "cgroup", text, sizeof(text));
 	if (n < 0) {
 		return (int)n;
 	}

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,8 +30,8 @@ struct sums {
 static int list_tids(struct proc_threads *threads, const struct root *root, pid_t pid,
 	pid_t tids[THREADS_OF_PROCESS])
 {
-	char path[64];
-	snprintf(path, sizeof(path), "proc/%d/task", (int)pid);
+	char path[PROC_PATH_SIZE];
+	proc_path(pid, 0, "task", path);
 	int fd = root_borrow(root, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		return fd;
@@ -110,7 +109,7 @@ static bool read_status(const struct root *root, const struct thread_owner *owne
 	const struct thread_main *process, const struct proc_schedstat *sched,
 	struct thread_track *track, double switches[2])
 {
-	char name[48], text[4096];
+	char text[4096];
 	struct proc_status status;
 	switches[0] = track->voluntary;
 	switches[1] = track->involuntary;
@@ -125,8 +124,7 @@ static bool read_status(const struct root *root, const struct thread_owner *owne
 		copy_name(process->comm, track->comm);
 		return true;
 	}
-	snprintf(name, sizeof(name), "task/%d/status", (int)track->tid);
-	if (proc_read(root, owner->pid, name, text, sizeof(text)) < 0) {
+	if (proc_read(root, owner->pid, track->tid, "status", text, sizeof(text)) < 0) {
 		return false;
 	}
 	proc_status_parse(text, &status);
@@ -142,26 +140,24 @@ static double grown(double now, double before)
 	return now < before ? 0 : now - before;
 }
 
-/* One thread: its numbers into the sums. False when it is gone or there is no room. */
-static bool add_thread(struct proc_threads *threads, const struct root *root,
+/* One thread: its numbers into the sums, once. 0; -ENOENT: it has ended, or the kernel does not
+ * report them; -E2BIG: no room. */
+static int add_thread(struct proc_threads *threads, const struct root *root,
 	const struct thread_owner *owner, const struct thread_main *process, pid_t tid,
 	uint64_t now_ns, struct sums *sums, struct process_extra *extra)
 {
-	char name[48], text[128];
+	char text[128];
 	double switches[2];
 	struct proc_schedstat sched;
 	struct process_thread thread = {.tid = tid, .cpu_percent = NAN};
-	snprintf(name, sizeof(name), "task/%d/schedstat", (int)tid);
-	if (proc_read(root, owner->pid, name, text, sizeof(text)) < 0 ||
-		proc_schedstat_parse(text, &sched) < 0) {
-		return true; /* it has ended, or the kernel does not report them */
-	}
 	struct thread_track *track = find_track(threads, owner, tid);
-	if (!track) {
-		return false;
+	if (!track || track->t_ns == now_ns) {
+		return track ? 0 : -E2BIG;
 	}
-	if (!read_status(root, owner, process, &sched, track, switches)) {
-		return true;
+	if (proc_read(root, owner->pid, tid, "schedstat", text, sizeof(text)) < 0 ||
+		proc_schedstat_parse(text, &sched) < 0 ||
+		!read_status(root, owner, process, &sched, track, switches)) {
+		return -ENOENT;
 	}
 	memcpy(thread.comm, track->comm, sizeof(thread.comm));
 	sums->delay_ms += (double)sched.delay_ns / 1e6;
@@ -181,7 +177,21 @@ static bool add_thread(struct proc_threads *threads, const struct root *root,
 	track->voluntary = switches[0];
 	track->involuntary = switches[1];
 	rank(extra, &thread);
-	return true;
+	return 0;
+}
+
+/* The threads of the sample before, if they are as many as the process has now: when each of them
+ * is still there, these are all. */
+static int known_tids(const struct proc_threads *threads, const struct thread_owner *owner,
+	uint64_t wanted, pid_t tids[THREADS_OF_PROCESS])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < threads->count && count < THREADS_OF_PROCESS; i++) {
+		if (same_owner(&threads->track[i].owner, owner)) {
+			tids[count++] = threads->track[i].tid;
+		}
+	}
+	return count == wanted ? (int)count : 0;
 }
 
 static void no_sums(struct process_extra *extra, const char *reason)
@@ -195,19 +205,25 @@ void proc_threads_read(struct proc_threads *threads, const struct root *root,
 	struct process_extra *extra, pid_t tids[THREADS_OF_PROCESS], size_t *ret_tids)
 {
 	struct sums sums = {.first = true};
-	int count = 1;
+	const uint64_t expected = process->threads;
 	tids[0] = owner->pid;
-	if (process->threads != 1) {
+	int count = expected == 1 ? 1 : known_tids(threads, owner, expected, tids);
+	extra->threads = 0;
+	extra->run_delay_ms = NAN;
+	for (bool listed = expected == 1;; listed = true) {
+		bool complete = count > 0;
+		for (int i = 0; i < count; i++) {
+			int r = add_thread(
+				threads, root, owner, process, tids[i], now_ns, &sums, extra);
+			complete = complete && r == 0;
+			count = r == -E2BIG ? r : count;
+		}
+		if (complete || listed || count < 0) {
+			break;
+		}
 		count = list_tids(threads, root, owner->pid, tids);
 	}
 	*ret_tids = count > 0 ? (size_t)count : 0;
-	extra->threads = 0;
-	extra->run_delay_ms = NAN;
-	for (int i = 0; i < count; i++) {
-		if (!add_thread(threads, root, owner, process, tids[i], now_ns, &sums, extra)) {
-			count = -E2BIG;
-		}
-	}
 	if (count < 0) {
 		extra->threads = 0;
 		no_sums(extra, count == -E2BIG ? too_many : errno_reason(count));

@@ -9,13 +9,13 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/collect/lib/kernel_text.h"
 #include "daemon/util/parse.h"
+#include "proto/decimal.h"
 
 enum { FDS_MAX = 65536 };
 
@@ -193,10 +193,24 @@ void proc_status_parse(const char *text, struct proc_status *ret)
 	}
 }
 
-ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *buf, size_t size)
+/* Of each thread each second: without printf. */
+void proc_path(pid_t pid, pid_t tid, const char *name, char ret[PROC_PATH_SIZE])
 {
-	char path[96];
-	snprintf(path, sizeof(path), "proc/%d/%s", (int)pid, name);
+	char *at = mempcpy(ret, "proc/", 5);
+	at += decimal_unsigned((uint64_t)pid, at);
+	if (tid != 0) {
+		at = mempcpy(at, "/task/", 6);
+		at += decimal_unsigned((uint64_t)tid, at);
+	}
+	*at++ = '/';
+	memcpy(at, name, strlen(name) + 1);
+}
+
+ssize_t proc_read(
+	const struct root *root, pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
+{
+	char path[PROC_PATH_SIZE];
+	proc_path(pid, tid, name, path);
 	int fd = root_borrow(root, path, O_RDONLY);
 	if (fd < 0) {
 		return fd;
@@ -209,14 +223,14 @@ ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *bu
 int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret)
 {
 	char text[1024];
-	ssize_t n = proc_read(root, pid, "stat", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, 0, "stat", text, sizeof(text));
 	return n < 0 ? (int)n : proc_stat_parse(text, (size_t)n, ret);
 }
 
 int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret)
 {
 	char text[4096];
-	ssize_t n = proc_read(root, pid, "status", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, 0, "status", text, sizeof(text));
 	if (n < 0) {
 		return (int)n;
 	}
@@ -226,7 +240,7 @@ int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret
 
 ssize_t proc_cmdline_read(const struct root *root, pid_t pid, char *buf, size_t size, size_t *argv0)
 {
-	ssize_t n = proc_read(root, pid, "cmdline", buf, size);
+	ssize_t n = proc_read(root, pid, 0, "cmdline", buf, size);
 	if (n < 0) {
 		return n;
 	}
@@ -243,12 +257,7 @@ ssize_t proc_cmdline_read(const struct root *root, pid_t pid, char *buf, size_t 
 int proc_memory_read(const struct root *root, double *total, double *available)
 {
 	char text[4096];
-	int fd = root_open(root, "proc/meminfo", O_RDONLY);
-	if (fd < 0) {
-		return fd;
-	}
-	ssize_t n = file_read(fd, text, sizeof(text));
-	close(fd);
+	ssize_t n = root_read(root, "proc/meminfo", text, sizeof(text));
 	if (n < 0) {
 		return (int)n;
 	}
@@ -296,14 +305,14 @@ int proc_schedstat_parse(const char *text, struct proc_schedstat *ret)
 int proc_io_read(const struct root *root, pid_t pid, struct proc_io *ret)
 {
 	char text[512];
-	ssize_t n = proc_read(root, pid, "io", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, 0, "io", text, sizeof(text));
 	return n < 0 ? (int)n : proc_io_parse(text, ret);
 }
 
 int proc_pss_read(const struct root *root, pid_t pid, double *ret_bytes)
 {
 	char text[2048];
-	ssize_t n = proc_read(root, pid, "smaps_rollup", text, sizeof(text));
+	ssize_t n = proc_read(root, pid, 0, "smaps_rollup", text, sizeof(text));
 	return n < 0 ? (int)n : kernel_bytes(text, "Pss:", ret_bytes);
 }
 
@@ -331,9 +340,9 @@ static int count_names(int fd)
 
 int proc_fds_count(const struct root *root, pid_t pid, double *ret)
 {
-	char path[64];
+	char path[PROC_PATH_SIZE];
 	struct stat st;
-	snprintf(path, sizeof(path), "proc/%d/fd", (int)pid);
+	proc_path(pid, 0, "fd", path);
 	int fd = root_borrow(root, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		return fd == -ESRCH ? -ENOENT : fd;

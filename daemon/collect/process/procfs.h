@@ -56,9 +56,13 @@ void proc_status_parse(const char *text, struct proc_status *ret);
 int proc_io_parse(const char *text, struct proc_io *ret);
 int proc_schedstat_parse(const char *text, struct proc_schedstat *ret);
 
-/* The head of proc/<pid>/<name>: the length, -ENOENT when the process is gone, or another -errno.
- */
-ssize_t proc_read(const struct root *root, pid_t pid, const char *name, char *buf, size_t size);
+/* proc/<pid>/<name>, or proc/<pid>/task/<tid>/<name> of a thread (tid 0: none). */
+enum { PROC_PATH_SIZE = 96 };
+void proc_path(pid_t pid, pid_t tid, const char *name, char ret[PROC_PATH_SIZE]);
+
+/* The head of that file: the length, -ENOENT when the process is gone, or another -errno. */
+ssize_t proc_read(
+	const struct root *root, pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
 
 /* 0, -ENOENT when the process is gone, -EBADMSG, or another -errno. */
 int proc_stat_read(const struct root *root, pid_t pid, struct proc_stat *ret);

@@ -86,13 +86,13 @@ size_t sources_count(const struct sources *sources)
 
 bool source_report(struct source *source, enum source_state state, const char *reason)
 {
-	char text[SOURCE_REASON_SIZE];
-	snprintf(text, sizeof(text), "%s", state != SOURCE_OK && reason ? reason : "");
-	if (source->state == state && strcmp(source->reason, text) == 0) {
+	reason = state != SOURCE_OK && reason ? reason : "";
+	if (source->state == state &&
+		strncmp(source->reason, reason, sizeof(source->reason) - 1) == 0) {
 		return false;
 	}
 	source->state = state;
-	memcpy(source->reason, text, sizeof(text));
+	snprintf(source->reason, sizeof(source->reason), "%s", reason);
 	return true;
 }
 

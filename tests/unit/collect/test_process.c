@@ -274,6 +274,53 @@ START_TEST(many_are_read_in_parts_and_shown_together)
 }
 END_TEST
 
+static void thread(int pid, int tid, int step)
+{
+	char path[64], text[128];
+	snprintf(path, sizeof(path), "proc/%d/task/%d/schedstat", pid, tid);
+	snprintf(text, sizeof(text), "%d %d 9\n", (tid - pid) * 10000000 * step, 5000000 * step);
+	tree_write(&tree, path, text);
+	snprintf(path, sizeof(path), "proc/%d/task/%d/status", pid, tid);
+	snprintf(text, sizeof(text),
+		"Name:\tt%d\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n",
+		tid - pid, 10 * step, 3 * step);
+	tree_write(&tree, path, text);
+}
+
+/* Here stat says that a process has three. */
+START_TEST(a_thread_in_the_place_of_another_is_found)
+{
+	const struct process_extra *extra = &bench.processes.row[0].extra;
+	process(10, "cam", 1, 1, 1);
+	watch(WATCH_PID, "cam", "", 10);
+	for (int step = 1; step <= 3; step++) {
+		thread(10, 10, step);
+		thread(10, 11, step);
+		if (step < 3) {
+			thread(10, 12, step);
+		} else {
+			tree_unlink(&tree, "proc/10/task/12/schedstat");
+			thread(10, 13, step);
+		}
+		if (step == 1) {
+			start();
+		} else {
+			ck_assert_int_eq(bench_sample(&bench), 0);
+		}
+		ck_assert_uint_eq(extra->threads, 3);
+	}
+	/* the rates are of those that were there before */
+	bench_expect(&bench, "process/cam/voluntary_switches", 20);
+	ck_assert_str_eq(extra->thread[0].comm, "t1");
+	ck_assert_str_eq(extra->thread[2].comm, "t3");
+	/* and while they are three, nobody looks for more */
+	thread(10, 13, 4);
+	thread(10, 14, 4);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	ck_assert_uint_eq(extra->threads, 3);
+}
+END_TEST
+
 /* A process of one thread with everything that proc shows; numbers grow with step. */
 static void whole_process(int pid, int step)
 {
@@ -284,16 +331,7 @@ static void whole_process(int pid, int step)
 		4096 * step, 8192 * step, 512 * step);
 	tree_write(&tree, path, text);
 	for (int tid = pid; tid < pid + 7; tid++) {
-		snprintf(path, sizeof(path), "proc/%d/task/%d/schedstat", pid, tid);
-		snprintf(text, sizeof(text), "%d %d 9\n", (tid - pid) * 10000000 * step,
-			5000000 * step);
-		tree_write(&tree, path, text);
-		snprintf(path, sizeof(path), "proc/%d/task/%d/status", pid, tid);
-		snprintf(text, sizeof(text),
-			"Name:\tt%d\nvoluntary_ctxt_switches:\t%d\n"
-			"nonvoluntary_ctxt_switches:\t%d\n",
-			tid - pid, 10 * step, 3 * step);
-		tree_write(&tree, path, text);
+		thread(pid, tid, step);
 	}
 	snprintf(path, sizeof(path), "proc/%d/fd/0", pid);
 	tree_write(&tree, path, "");
