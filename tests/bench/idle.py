@@ -3,6 +3,7 @@
 """Daemons that only sample: wakeups as the kernel counts them, on this machine and on each fixture tree, all at
 once; memory with 16 stages, with 256 that ran 15 times each, and on a board of 512 MiB."""
 import contextlib
+import math
 import tempfile
 import time
 
@@ -24,7 +25,15 @@ def beside_history(pid):
     return kib(pid, "RssAnon", "RssShmem") - mapped_kib(pid, "/run/history", "Rss")
 
 
+def between_ticks():
+    """Half a second behind the next tick. self/wakeups is of the last ten: after ten seconds more it is of that span, without
+    what was asked before the tick."""
+    now = time.monotonic()
+    time.sleep(math.floor(now) + 1.5 - now)
+
+
 def wakeups(daemons):
+    between_ticks()
     before = {name: switches(d.pid) for name, d in daemons.items()}
     cpu, begin = cpu_s(daemons["here"].pid), time.monotonic()
     time.sleep(WINDOW_S)
