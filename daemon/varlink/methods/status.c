@@ -68,22 +68,26 @@ static bool is_bad(const struct source *source, uint64_t now_ns)
 	return state == SOURCE_ERROR || state == SOURCE_STALE;
 }
 
-static void sources_fields(struct json *out, const struct core *core, uint64_t now_ns)
+/* True when one of them is bad. */
+static bool sources_fields(struct json *out, const struct core *core, uint64_t now_ns)
 {
 	const struct source *source;
 	size_t ok = 0;
+	bool bad = false;
 	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
 		ok += source_state_at(source, now_ns) == SOURCE_OK;
+		bad = bad || is_bad(source, now_ns);
 	}
 	json_unsigned(out, "sources", sources_count(core->sources));
 	json_unsigned(out, "sources_ok", ok);
 	json_open(out, "sources_bad", '[');
-	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
+	for (size_t i = 0; bad && (source = sources_at(core->sources, i)); i++) {
 		if (is_bad(source, now_ns) && json_room(out) > STATUS_ROOM) {
 			row_source(out, NULL, source, now_ns);
 		}
 	}
 	json_close(out, ']');
+	return bad;
 }
 
 static void apps_field(struct api_call *call)
@@ -117,10 +121,11 @@ static void alerts_field(struct json *out, const struct core *core)
 	const struct alert *alert;
 	json_open(out, "alerts", '[');
 	for (size_t i = 0; (alert = alerts_at(core->alerts, i)); i++) {
-		size_t mark = json_mark(out);
-		if (alert->phase == ALERT_FIRING) {
-			row_alert(out, core, alert);
+		if (alert->phase != ALERT_FIRING) {
+			continue;
 		}
+		size_t mark = json_mark(out);
+		row_alert(out, core, alert);
 		if (json_room(out) < STATUS_ROOM / 2) {
 			json_rollback(out, mark);
 			break;
@@ -194,7 +199,7 @@ static void put_broker(struct json *out, const struct broker_status *broker)
 	}
 }
 
-static void degraded_field(struct json *out, const struct core *core, uint64_t now_ns)
+static void degraded_field(struct json *out, const struct core *core, bool bad, uint64_t now_ns)
 {
 	const struct degraded *degraded = core->degraded;
 	const struct persist_status *persist = core->persist;
@@ -216,7 +221,7 @@ static void degraded_field(struct json *out, const struct core *core, uint64_t n
 		put_sentence(out, "no datagrams: %s", core->counters->statsd_reason);
 	}
 	put_other_stages(out, core->apps);
-	for (size_t i = 0; (source = sources_at(core->sources, i)); i++) {
+	for (size_t i = 0; bad && (source = sources_at(core->sources, i)); i++) {
 		if (is_bad(source, now_ns) && count++ < STATUS_REASONS) {
 			put_sentence(out, "source %s is %s: %s", source->name,
 				source_state_name(source_state_at(source, now_ns)),
@@ -232,7 +237,7 @@ enum api_result method_get_status(struct api_call *call)
 	const struct core *core = call->core;
 	facts_fields(out, core, call->now_ns);
 	modes_fields(out, core->modes);
-	sources_fields(out, core, call->now_ns);
+	const bool bad = sources_fields(out, core, call->now_ns);
 	json_unsigned(out, "metrics", metrics_count(core->metrics));
 	apps_field(call);
 	alerts_field(out, core);
@@ -242,6 +247,6 @@ enum api_result method_get_status(struct api_call *call)
 	json_number_opt(out, "cpu_percent", row_current(core, "cpu/utilization", call->now_ns));
 	json_number_opt(
 		out, "memory_percent", row_current(core, "memory/used_percent", call->now_ns));
-	degraded_field(out, core, call->now_ns);
+	degraded_field(out, core, bad, call->now_ns);
 	return API_LAST;
 }
