@@ -85,12 +85,14 @@ static void on_sample(uv_timer_t *timer)
 	struct ingest *ingest = timer->data;
 	uint64_t now_ns = sysops()->now_ns();
 	uint64_t from_ns = ingest->waits == WAITS ? now_ns : ingest->waited_ns;
-	bool free = now_ns - from_ns < ITERATION_NS;
+	/* Without apps it is next to nothing, and not worth another wake-up. */
+	const uint64_t most_ns = apps_at(ingest->core->apps, 0) ? ITERATION_NS : UINT64_MAX;
+	bool free = now_ns - from_ns < most_ns;
 	ingest->waits = free ? 0 : ingest->waits + 1;
 	while (free && ingest->part < SAMPLE_PARTS) {
 		run_part(ingest, now_ns);
 		now_ns = sysops()->now_ns();
-		free = now_ns - from_ns < ITERATION_NS;
+		free = now_ns - from_ns < most_ns;
 	}
 	if (ingest->part < SAMPLE_PARTS) {
 		ingest->sample_ns = UINT64_MAX;

@@ -224,7 +224,7 @@ static int bystanders_sample(const struct collector_context *ctx, void *state)
 	if ((own->asked_ns == 0 || ctx->now_ns - own->asked_ns >= every_ns) &&
 		is_busy(ctx->core->metrics) && background_ready(&own->pass, ctx->now_ns)) {
 		own->asked_ns = ctx->now_ns;
-		background_ask(&own->pass, ctx->now_ns);
+		background_ask(&own->pass, ctx->now_ns, !own->compared || own->early);
 	}
 	if (background_accept(&own->pass, &r)) {
 		const struct pass *pass = own->pass.state;

@@ -417,7 +417,7 @@ static int process_sample(const struct collector_context *ctx, void *state)
 	pin_all(processes);
 	bool first = process->asked && process->asked->counters && !process->tracks.counters_ready;
 	if (first || (process->asked && process->asked->count > 0)) {
-		background_ask(&process->pss, now_ns);
+		background_ask(&process->pss, now_ns, true);
 	}
 	forget_gone(process, now_ns);
 	for (size_t i = 0; i < process->groups; i++) {

@@ -141,7 +141,7 @@ int found_update(struct found *found, struct background *background, struct proc
 		scan->found.watches = processes->watches;
 		memcpy(scan->found.watch, processes->watch, sizeof(scan->found.watch));
 		*asked_ns = now_ns;
-		background_ask(background, now_ns);
+		background_ask(background, now_ns, true);
 		r = r < 0 ? r : take(found, background, processes); /* read at once */
 	}
 	return r;

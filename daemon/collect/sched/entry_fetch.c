@@ -25,12 +25,13 @@ int entry_open_fetch(struct entry *entry)
 	if (!entry->ops->fetch) {
 		return 0;
 	}
-	return fetch_open(&entry->fetch, entry->ctx.pool, entry->ops, NULL, entry->state);
+	return fetch_open(&entry->fetch, entry->ctx.pool, entry->ops, NULL, entry->state, true);
 }
 
 int entry_probe(struct entry *entry, uint64_t now_ns)
 {
-	int r = fetch_open(&entry->fetch, entry->ctx.pool, entry->ops, entry->ctx.options, NULL);
+	int r = fetch_open(
+		&entry->fetch, entry->ctx.pool, entry->ops, entry->ctx.options, NULL, true);
 	if (r == 0) {
 		entry->probing = true;
 		ask(entry, now_ns, FETCH_LATE_MAX_NS, false);

@@ -103,11 +103,13 @@ static bool holds_nothing(const void *data)
 }
 
 int fetch_open(struct fetch *fetch, struct fetch_pool *pool, const struct collector_ops *ops,
-	const struct source_options *options, void *state)
+	const struct source_options *options, void *state, bool awaited)
 {
-	static const struct offload_ops job_ops = {.work = probe_or_fetch, .release = release};
+	static const struct offload_ops job_ops[] = {
+		{.work = probe_or_fetch, .release = release, .unawaited = true},
+		{.work = probe_or_fetch, .release = release}};
 	struct reading *reading = mem_zalloc(sizeof(*reading));
-	int r = reading ? offload_job_create(pool->threads, &job_ops, reading, &fetch->job)
+	int r = reading ? offload_job_create(pool->threads, &job_ops[awaited], reading, &fetch->job)
 			: -ENOMEM;
 	if (r < 0) {
 		free(reading);
@@ -223,15 +225,15 @@ bool background_ready(struct background *background, uint64_t now_ns)
 		return fetch_state(fetch, now_ns) == FETCH_IDLE;
 	}
 	return fetch_abandoned(fetch, now_ns) == FETCH_IDLE &&
-	       fetch_open(fetch, background->ctx->pool, background->ops, NULL, background->state) ==
-		       0;
+	       fetch_open(fetch, background->ctx->pool, background->ops, NULL, background->state,
+		       false) == 0;
 }
 
-void background_ask(struct background *background, uint64_t now_ns)
+void background_ask(struct background *background, uint64_t now_ns, bool soon)
 {
 	if (background->fetch) {
 		fetch_ask(background->fetch, now_ns, now_ns + FETCH_LATE_MAX_NS, FETCH_LATE_MAX_NS,
-			false);
+			!soon);
 		(void)offload_pool_dispatch_one(background->ctx->pool->threads, false);
 	} else {
 		background->result = background->ops->fetch(background->ctx, background->state);

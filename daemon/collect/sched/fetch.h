@@ -51,9 +51,10 @@ struct fetch_answer {
 };
 
 /* Without a state the first thing that is asked for is the probe, with a copy of the options (may
- * be NULL). From here on the state is the fetch's to close. -ENOMEM. */
+ * be NULL). From here on the state is the fetch's to close. awaited: answers wake the loop.
+ * -ENOMEM. */
 int fetch_open(struct fetch *fetch, struct fetch_pool *pool, const struct collector_ops *ops,
-	const struct source_options *options, void *state);
+	const struct source_options *options, void *state, bool awaited);
 void fetch_close(struct fetch *fetch);
 void fetch_finish(struct fetch *fetch); /* zeroed storage is fine */
 
@@ -91,8 +92,9 @@ void background_close(struct background *background);
 /* True when it can be asked: nothing is being read, or has hung since before the opening. */
 bool background_ready(struct background *background, uint64_t now_ns);
 
-/* Calls ops->fetch; only when it is ready. */
-void background_ask(struct background *background, uint64_t now_ns);
+/* Calls ops->fetch; only when it is ready. Not soon: after what the next tick reads, where a thread
+ * wakes for that anyway. */
+void background_ask(struct background *background, uint64_t now_ns, bool soon);
 
 /* True once for each answer: the result of fetch. */
 bool background_accept(struct background *background, int *result);

@@ -121,8 +121,8 @@ uint64_t scheduler_run(struct scheduler *scheduler, uint64_t now_ns)
 	uint64_t next_ns = entry_next(now_ns, 0, REQUESTS_EVERY_NS);
 	/* Those for the threads first: they are read while the loop reads the others. */
 	run_entries(scheduler, true, now_ns, &next_ns);
-	(void)offload_pool_dispatch_one(scheduler->pool->threads,
-		scheduler->ahead && now_ns + ENTRY_EARLY_NS >= scheduler->next_ns);
+	(void)offload_pool_dispatch_one(
+		scheduler->pool->threads, now_ns + ENTRY_EARLY_NS >= scheduler->next_ns);
 	scheduler->spare = true;
 	run_entries(scheduler, false, now_ns, &next_ns);
 	return next_ns;

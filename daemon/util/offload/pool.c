@@ -24,7 +24,8 @@ struct offload_pool {
 	pthread_cond_t work;  /* something is queued, or the pool is detached */
 	pthread_cond_t rest;  /* a job has ended */
 	pthread_cond_t alarm; /* the timekeeper is needed before its time */
-	bool by_itself; /* the timekeeper does all that is queued, and wakes the loop at its end */
+	bool by_itself; /* the timekeeper does all that is awaited, and wakes the loop at its end */
+	bool awaited;	/* a job whose end the loop waits for has ended since it was woken */
 	struct job_queue queue, later;
 	unsigned queued, running, idle, threads;
 	bool timekeeper;    /* a thread, none of the idle ones, waits for start_ns */
@@ -92,10 +93,18 @@ static void pool_unref(struct offload_pool *pool)
 static void enqueue(struct offload_job *job, bool later)
 {
 	struct offload_pool *pool = job->pool;
+	const bool unawaited = job->ops->unawaited;
+	later = later && (!unawaited || (pool->step_ns > 0 && pool->step_ns <= 1000000000));
+	struct offload_job *behind = later && !unawaited ? TAILQ_FIRST(&pool->later) : NULL;
+	while (behind && !behind->ops->unawaited) {
+		behind = TAILQ_NEXT(behind, next);
+	}
 	job->phase = OFFLOAD_QUEUED;
 	job->later = later;
 	job->refs++;
-	if (later) {
+	if (behind) {
+		TAILQ_INSERT_BEFORE(behind, job, next);
+	} else if (later) {
 		TAILQ_INSERT_TAIL(&pool->later, job, next);
 	} else {
 		TAILQ_INSERT_TAIL(&pool->queue, job, next);
@@ -126,7 +135,7 @@ static void job_unref(struct offload_job *job)
 /* Called with the lock held, which it releases while work and release run. */
 static void run_job(struct offload_pool *pool, struct offload_job *job)
 {
-	bool skip_work = job->skip_work;
+	bool skip_work = job->skip_work, unawaited = job->ops->unawaited;
 	int result = 0;
 	dequeue(job);
 	job->phase = OFFLOAD_RUNNING;
@@ -146,8 +155,11 @@ static void run_job(struct offload_pool *pool, struct offload_job *job)
 	job_unref(job);
 	pool->running--;
 	pthread_cond_broadcast(&pool->rest);
-	pool->by_itself = pool->by_itself && pool->queued > 0;
-	if (pool->options.wake && !pool->by_itself) {
+	const struct offload_job *next = TAILQ_FIRST(&pool->queue);
+	pool->by_itself = pool->by_itself && next && !next->ops->unawaited;
+	pool->awaited |= !unawaited;
+	if (pool->options.wake && pool->awaited && !pool->by_itself) {
+		pool->awaited = false;
 		uv_async_send(pool->options.wake);
 	}
 }
@@ -268,7 +280,7 @@ int offload_pool_dispatch(struct offload_pool *pool)
 int offload_pool_dispatch_one(struct offload_pool *pool, bool later)
 {
 	pthread_mutex_lock(&pool->lock);
-	if (later) {
+	if (later && !TAILQ_EMPTY(&pool->later)) { /* else the next start stays as it is */
 		(void)start_later(pool);
 	}
 	return dispatch(pool, 1);
@@ -316,8 +328,12 @@ unsigned offload_pool_threads(struct offload_pool *pool)
 bool offload_pool_behind(struct offload_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
-	bool behind = pool->queued > 0 && (pool->idle > 0 || pool->timekeeper ||
-						  pool->threads < pool->options.threads_max);
+	const struct offload_job *job = TAILQ_FIRST(&pool->queue);
+	while (job && job->ops->unawaited) {
+		job = TAILQ_NEXT(job, next);
+	}
+	bool behind = job && (pool->idle > 0 || pool->timekeeper ||
+				     pool->threads < pool->options.threads_max);
 	pthread_mutex_unlock(&pool->lock);
 	return behind;
 }

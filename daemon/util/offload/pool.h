@@ -15,6 +15,7 @@ struct offload_ops {
 	int (*work)(void *data);			 /* on the thread, which owns data */
 	void (*done)(void *ctx, int result, void *data); /* offload_start(): on the loop, once */
 	void (*release)(void *data);			 /* of an abandoned job, on any thread */
+	bool unawaited; /* its end wakes nobody: whoever wants the result looks for it */
 };
 
 struct offload_pool;
@@ -63,7 +64,7 @@ void offload_pool_wait(struct offload_pool *pool, uint64_t limit_ns);
 /* The number of threads; fewer than threads_max while a job is queued: the system refuses more. */
 unsigned offload_pool_threads(struct offload_pool *pool);
 
-/* True when jobs are queued that a further thread could do. */
+/* True when jobs are queued that are awaited and that a further thread could do. */
 bool offload_pool_behind(struct offload_pool *pool);
 
 /* An idle job of the pool. ops->done is not used. -ENOMEM. */
@@ -71,7 +72,8 @@ int offload_job_create(struct offload_pool *pool, const struct offload_ops *ops,
 	struct offload_job **ret);
 
 /* Queues an idle job. Nothing runs before offload_pool_dispatch(); what is queued for later, before
- * offload_pool_start_at(). Allocates nothing. */
+ * offload_pool_start_at(): what is unawaited last, and not for later where starts are rare.
+ * Allocates nothing. */
 void offload_job_queue(struct offload_job *job, bool later);
 
 /* Makes a queued job idle that no thread has begun. */

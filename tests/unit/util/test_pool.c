@@ -185,6 +185,51 @@ START_TEST(others_do_what_is_behind_a_job_that_hangs)
 }
 END_TEST
 
+START_TEST(the_end_of_a_job_that_nobody_awaits_wakes_nobody)
+{
+	static const struct offload_ops unawaited = {
+		.work = work, .release = release, .unawaited = true};
+	struct offload_job *job;
+	ck_assert_int_eq(offload_job_create(pool, &unawaited, &works[1], &job), 0);
+	offload_job_queue(job, false);
+	ck_assert(!offload_pool_behind(pool));
+	ck_assert_int_eq(offload_pool_dispatch_one(pool, false), 0);
+	offload_pool_wait(pool, 20000 * MS);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	ck_assert_int_eq(done(1), 1);
+	ck_assert_int_eq(wakes, 0);
+	ck_assert_int_eq(offload_job_accept(job), 0);
+	offload_job_queue(works[0].job, false); /* its end does */
+	offload_job_queue(job, false);
+	ck_assert(offload_pool_behind(pool));
+	ck_assert_int_eq(offload_pool_dispatch_one(pool, false), 0);
+	offload_pool_wait(pool, 20000 * MS);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	ck_assert_int_eq(done(1), 2);
+	ck_assert_int_eq(wakes, 1);
+	ck_assert_int_eq(offload_job_accept(job), 0);
+	ck_assert_int_eq(offload_job_accept(works[0].job), 0);
+	/* nor does it hold up what a thread begins by itself, which it does every 30 ms */
+	works[1].hangs = &go;
+	offload_pool_start_at(pool, 1000000 * MS, 0);
+	offload_pool_start_at(pool, 1000030 * MS, 0);
+	offload_job_queue(job, true);
+	offload_job_queue(works[0].job, true);
+	offload_pool_start_at(pool, 30 * MS, 0);
+	uv_run(&loop, UV_RUN_ONCE);
+	ck_assert_int_eq(wakes, 2);
+	ck_assert_int_eq(done(0), 2);
+	ck_assert_int_eq(done(1), 2);
+	sem_post(&go);
+	offload_pool_wait(pool, 20000 * MS);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	ck_assert_int_eq(done(1), 3);
+	ck_assert_int_eq(wakes, 2);
+	ck_assert(offload_job_detach(job, trivial));
+	offload_job_unref(job);
+}
+END_TEST
+
 START_TEST(a_job_that_waits_for_its_time_can_be_cancelled_or_abandoned)
 {
 	have_a_thread();
