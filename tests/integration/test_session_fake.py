@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import unittest
@@ -110,6 +111,22 @@ class Sessions(Case):
         text, said = self.follow(none, 2)
         self.assertIn("Session 'day' ended early: 0 of 300 frames.\n", text)
         self.assertEqual(said, "edgeprofctl: no frame was measured\n")
+
+    def test_ctrl_c_during_the_start_ends_it(self):
+        children = queue.SimpleQueue()
+
+        def start(_):
+            children.get().send_signal(signal.SIGINT)
+            return STARTED
+
+        none = row(state="stopped", frames_done=0, measured_us=None, recent_mean_ms=None)
+        with self.daemon(StartSession=start, ListSessions=Progress(*[60] * 100000), StopSession={"session": none}) as daemon:
+            child = subprocess.Popen([CTL, "session", "start", "day", "--frames", "300"], env=self.environment,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            children.put(child)
+            said = child.communicate(timeout=30)[1]
+        self.assertEqual((child.returncode, said), (2, b"edgeprofctl: no frame was measured\n"))
+        self.assertEqual(daemon.calls[-1]["method"], "io.edgeprof.StopSession")
 
     def test_a_session_that_fails_is_bad_news(self):
         failed = row(state="failed", error="no camera", frames_done=1)

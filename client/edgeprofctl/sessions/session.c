@@ -100,18 +100,25 @@ static int make_parameters(struct ctl *ctl, cJSON **ret)
 static int start(struct ctl *ctl)
 {
 	const struct options *options = &ctl->options;
-	bool ends = options->frames != 0 || options->span_ms > 0;
+	bool follows = (options->frames != 0 || options->span_ms > 0) && !options->detach;
 	cJSON *parameters = NULL, *reply;
+	struct screen *signals = NULL;
 	int status = make_parameters(ctl, &parameters);
 	if (status != CTL_FINE) {
 		return status;
 	}
-	status = ctl_call(ctl, "StartSession", parameters, false, &reply);
-	if (status != CTL_FINE) {
-		return status;
+	/* before there is a session: a signal right after its start ends it as well */
+	if (follows && screen_open(&signals) < 0) {
+		cJSON_Delete(parameters);
+		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
 	}
-	return ends && !options->detach ? session_follow(ctl, reply)
-					: ctl_answer(ctl, reply, session_show_start);
+	status = ctl_call(ctl, "StartSession", parameters, false, &reply);
+	if (status == CTL_FINE) {
+		status = follows ? session_follow(ctl, reply, signals)
+				 : ctl_answer(ctl, reply, session_show_start);
+	}
+	screen_close(signals);
+	return status;
 }
 
 static int stop(struct ctl *ctl)

@@ -11,7 +11,6 @@
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/template.h"
-#include "client/edgeprofctl/term/screen.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
 
@@ -28,9 +27,9 @@ struct follow {
 	struct ctl *ctl;
 	cJSON *session; /* the latest row */
 	char *name;
-	int64_t shown;	     /* frames, in lines */
-	double lost_ms;	     /* when the daemon went away; 0 = it is there */
-	struct screen *wait; /* of signals */
+	int64_t shown;	/* frames, in lines */
+	double lost_ms; /* when the daemon went away; 0 = it is there */
+	struct screen *signals;
 };
 
 void session_progress(const cJSON *session, int64_t *shown, FILE *out)
@@ -166,7 +165,7 @@ static int wait_for_end(struct follow *follow)
 		}
 		uint64_t pause_ms =
 			follow->lost_ms > 0 ? RETRY_MS : session_pause_ms(follow->session);
-		enum screen_event event = screen_wait(follow->wait, pause_ms);
+		enum screen_event event = screen_wait(follow->signals, pause_ms);
 		if (event == SCREEN_REDRAW) {
 			style_resize(&follow->ctl->style);
 		}
@@ -196,20 +195,19 @@ static int show_end(struct follow *follow)
 		      : CTL_FINE;
 }
 
-int session_follow(struct ctl *ctl, cJSON *reply)
+int session_follow(struct ctl *ctl, cJSON *reply, struct screen *signals)
 {
-	struct follow follow = {.ctl = ctl};
+	struct follow follow = {.ctl = ctl, .signals = signals};
 	follow.session = cJSON_DetachItemFromObjectCaseSensitive(reply, "session");
 	follow.name = strdup(json_word(follow.session, "name"));
 	cJSON_Delete(reply);
 	int status = CTL_OUTPUT;
-	if (!follow.name || screen_open(&follow.wait) < 0) {
+	if (!follow.name) {
 		ctl_fail(ctl, status, "out of memory");
 	} else {
 		status = wait_for_end(&follow);
 		status = status == CTL_FINE ? show_end(&follow) : status;
 	}
-	screen_close(follow.wait);
 	cJSON_Delete(follow.session);
 	free(follow.name);
 	return status;

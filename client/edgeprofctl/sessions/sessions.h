@@ -4,6 +4,7 @@
 #pragma once
 
 #include "client/edgeprofctl/ctl.h"
+#include "client/edgeprofctl/term/screen.h"
 
 /* The session's row, as the daemon has it: not cleaned. The caller deletes it. */
 int session_get(struct ctl *ctl, const char *name, cJSON **ret);
@@ -13,8 +14,8 @@ bool session_is_active(const cJSON *session);
 bool session_has_tag(const cJSON *session, const char *tag);
 
 /* Follows a session that was started just now up to its end, showing its progress; Ctrl-C ends it.
- * Deletes the reply of StartSession. */
-int session_follow(struct ctl *ctl, cJSON *reply);
+ * signals: opened before the start. Deletes the reply of StartSession. */
+int session_follow(struct ctl *ctl, cJSON *reply, struct screen *signals);
 /* Writes "Frame i/N: x.x fps" for each 50 frames from *shown on; x = 1000 / mean of the last 50. A
  * session without a number of frames has no "/N". */
 void session_progress(const cJSON *session, int64_t *shown, FILE *out);
