@@ -77,8 +77,8 @@ static size_t plain_length(const char *text, size_t length)
 	return i;
 }
 
-/* Writes a string without escapes, which nearly all are. False, and nothing written: it needs one,
- * or there is no room. */
+/* Writes a string without escapes, which nearly all are. False, and nothing written: it needs one
+ * or does not fit. */
 static bool put_plain(struct json *json, const char *text, size_t max)
 {
 	size_t room = json_room(json), length = 0;

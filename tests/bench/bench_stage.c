@@ -64,11 +64,16 @@ static double time_clocks(struct worker *w)
 	return (now_ns() - start) / CALLS;
 }
 
-static double time_stages(struct worker *w)
+static void warm_up(const struct worker *w)
 {
 	for (int i = 0; i < WARM; i++) {
 		edgeprof_end(edgeprof_begin(w->stage));
 	}
+}
+
+static double time_stages(struct worker *w)
+{
+	warm_up(w);
 	double start = now_ns();
 	for (int i = 0; i < CALLS; i++) {
 		edgeprof_end(edgeprof_begin(w->stage));
@@ -239,9 +244,7 @@ static int attached(void)
 
 static double time_scopes(struct worker *w)
 {
-	for (int i = 0; i < WARM; i++) {
-		edgeprof_end(edgeprof_begin(w->stage));
-	}
+	warm_up(w);
 	double start = now_ns();
 	for (int i = 0; i < CALLS; i++) {
 		EDGEPROF_SCOPE("infer");

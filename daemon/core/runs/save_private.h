@@ -43,6 +43,9 @@ struct save_slot {
 
 struct save_area;
 
+/* The hash of all headers that the saved structures may be in; made by layout.py. */
+extern const uint32_t saved_layout;
+
 struct save_slots {
 	struct app_save_memory memory;
 	struct save_area *area;

@@ -104,7 +104,7 @@ int save_slots_init(
 	/* another build has other structures: their sizes, and the hash of the headers */
 	const uint32_t shape[] = {sizeof(struct stage), sizeof(struct frames),
 		sizeof(struct proto_histogram), sizeof(struct saved_app), sizeof(struct stage_cpu),
-		(uint32_t)sizeof(struct app_attributes) ^ SAVED_LAYOUT};
+		(uint32_t)sizeof(struct app_attributes) ^ saved_layout};
 	const struct runhead head = runhead_of(MAGIC, memory->size, shape, RUNHEAD_SHAPES, boot_id);
 	if (memory->size < apps_save_size()) {
 		return -EINVAL;
