@@ -5,8 +5,9 @@
 
 #include "daemon/core/apps/values.h"
 #include "daemon/core/metrics/throttle.h"
-#include "daemon/core/runs/save.h"
+#include "daemon/core/runs/save_private.h"
 #include "daemon/core/stages/stats.h"
+#include "daemon/util/runfile.h"
 #include "tests/unit/core/apps/apps_fixture.h"
 #include "tests/unit/histograms.h"
 #include "tests/unit/unit.h"
@@ -270,6 +271,23 @@ START_TEST(nobody_else_gets_the_statistics)
 	static const uint8_t another[16] = {9};
 	restart_as(another); /* the machine was booted: times and pids are others */
 	ck_assert_uint_eq(attach_as("cam", 1000, 12, T0 + 20 * S)->app->stages, 0);
+	restart();
+	ck_assert_uint_eq(attach_as("cam", 1000, 12, T0 + 20 * S)->app->stages, 0);
+}
+END_TEST
+
+START_TEST(what_a_daemon_with_other_headers_saved_is_not_restored)
+{
+	busy(T0);
+	apps_save_all(apps);
+	struct runhead *head = memory.data;
+	uint32_t shape[RUNHEAD_SHAPES];
+	memcpy(shape, head->shape, sizeof(shape));
+	ck_assert_uint_eq(shape[5], sizeof(struct app_attributes) ^ saved_layout);
+	shape[5] ^= 1;
+	const struct runhead other =
+		runhead_of(head->magic, head->bytes, shape, RUNHEAD_SHAPES, boot);
+	runhead_write(head, &other);
 	restart();
 	ck_assert_uint_eq(attach_as("cam", 1000, 12, T0 + 20 * S)->app->stages, 0);
 }
