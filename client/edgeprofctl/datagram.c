@@ -109,22 +109,22 @@ static bool same(struct statsd_text text, const char *wanted)
 int datagram_check(struct ctl *ctl, const char *name, const struct text *text)
 {
 	struct statsd_reader reader;
-	struct statsd_line line;
 	if (text->truncated) {
 		return ctl_fail(ctl, CTL_USAGE, "name, app and unit are too long");
 	}
 	statsd_reader_init(&reader, text->data, text->length);
-	enum statsd_result result = statsd_next(&reader, &line);
+	const struct statsd_line *line = &reader.line;
+	enum statsd_result result = statsd_next(&reader);
 	if (result != STATSD_LINE) {
 		return ctl_fail(ctl, CTL_USAGE, "cannot send '%s': %s", name,
 			result == STATSD_END ? "no name" : reader.reason);
 	}
-	if (!same(line.name, name) || reader.at != reader.end) {
+	if (!same(line->name, name) || reader.at != reader.end) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"invalid name '%s': ':', '|' and line ends are not allowed", name);
 	}
-	if (!same(line.app, ctl->options.app) || !same(line.unit, ctl->options.unit) ||
-		!same(line.category, ctl->options.category)) {
+	if (!same(line->app, ctl->options.app) || !same(line->unit, ctl->options.unit) ||
+		!same(line->category, ctl->options.category)) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"invalid app, unit or category: ',', '|' and line ends are not allowed");
 	}

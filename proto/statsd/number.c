@@ -12,6 +12,7 @@
 
 enum {
 	MANTISSA_DIGITS = 19, /* what always fits into 64 bits */
+	PLAIN_DIGITS = 15,    /* what is always below 2^53 */
 	EXACT_POWERS = 22,    /* 10^22 = 2^22 * 5^22, and 5^22 < 2^53 */
 	EXPONENT_MAX = 9999,
 };
@@ -86,7 +87,7 @@ static double decimal_value(const struct decimal *decimal)
 	return strtod(text, NULL);
 }
 
-bool statsd_number(const char **at, const char *end, double *ret)
+static __attribute__((noinline)) bool parse_any(const char **at, const char *end, double *ret)
 {
 	struct decimal decimal = {0};
 	const char *p = *at;
@@ -113,5 +114,39 @@ bool statsd_number(const char **at, const char *end, double *ret)
 	}
 	*ret = negative ? -value : value;
 	*at = p;
+	return true;
+}
+
+/* "12.5": digits with at most one point among them, none of which is too many. NULL: it may be a
+ * number all the same. */
+static const char *parse_plain(const char *at, const char *end, double *ret)
+{
+	const char *p = at, *point = NULL;
+	uint64_t mantissa = 0;
+	for (; p < end && p - at <= PLAIN_DIGITS + 1; p++) {
+		unsigned digit = (unsigned char)(*p - '0');
+		if (digit <= 9) {
+			mantissa = mantissa * 10 + digit;
+		} else if (*p == '.' && !point) {
+			point = p;
+		} else {
+			break;
+		}
+	}
+	ptrdiff_t digits = p - at - (point != NULL), fraction = point ? p - point - 1 : 0;
+	if (digits == 0 || digits > PLAIN_DIGITS || (p < end && (*p == 'e' || *p == 'E'))) {
+		return NULL;
+	}
+	*ret = (double)(int64_t)mantissa / powers[fraction];
+	return p;
+}
+
+bool statsd_number(const char **at, const char *end, double *ret)
+{
+	const char *plain = parse_plain(*at, end, ret);
+	if (!plain) {
+		return parse_any(at, end, ret);
+	}
+	*at = plain;
 	return true;
 }

@@ -16,6 +16,12 @@ void statsd_reader_init(struct statsd_reader *reader, const char *bytes, size_t 
 	*reader = (struct statsd_reader){.at = bytes, .end = bytes + length};
 }
 
+void statsd_reader_resume(struct statsd_reader *reader, const char *bytes, size_t length)
+{
+	reader->at = bytes;
+	reader->end = bytes + length;
+}
+
 static bool text_is(struct statsd_text text, const char *word)
 {
 	size_t length = strlen(word);
@@ -299,13 +305,12 @@ static enum statsd_result read_line(
 }
 
 /* Keeps what the next line may have in common with this one. */
-static void remember(struct statsd_reader *reader, const struct statsd_line *line, const char *end)
+static void remember(struct statsd_reader *reader, const char *end)
 {
+	const struct statsd_line *line = &reader->line;
 	const char *type = line->values.at + line->values.length;
 	const char *digits = line->digits.at ? line->digits.at : end;
 	const char *rest = digits + line->digits.length;
-	reader->last = *line;
-	reader->last.values.length = 0;
 	reader->head = (struct statsd_text){type, (size_t)(digits - type)};
 	reader->rest = (struct statsd_text){rest, (size_t)(end - rest)};
 }
@@ -334,20 +339,21 @@ static inline bool skip_frame(const char **at, const char *end, uint64_t *ret)
 }
 
 /* Reads a line that differs from the one before only in its name, its one value and the number of
- * its frame. False: this is not such a line, and nothing was read. */
-static bool read_similar(struct statsd_reader *reader, struct statsd_line *line)
+ * its frame. False: this is not such a line; it is to be read from its begin. */
+static bool read_similar(struct statsd_reader *reader)
 {
+	struct statsd_line *line = &reader->line;
 	const char *begin = reader->at, *end = reader->end;
 	if (reader->head.length == 0 || *begin == '_') { /* '_': may be an event */
 		return false;
 	}
-	*line = reader->last;
 	const char *at = scan_name(begin, end, &line->name_hash);
 	line->name = (struct statsd_text){begin, (size_t)(at - begin)};
 	if (line->name.length - 1 >= STATSD_NAME_MAX || at == end || *at != ':') {
 		return false;
 	}
 	at++;
+	line->values.length = 0;
 	if (!parse_value(&at, end, line) || !skip_text(&at, end, reader->head) ||
 		(line->digits.at && !skip_frame(&at, end, &line->frame)) ||
 		(reader->rest.length > 0 && !skip_text(&at, end, reader->rest)) ||
@@ -358,7 +364,7 @@ static bool read_similar(struct statsd_reader *reader, struct statsd_line *line)
 	return true;
 }
 
-enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line *line)
+enum statsd_result statsd_next(struct statsd_reader *reader)
 {
 	while (reader->at < reader->end) {
 		const char *begin = reader->at;
@@ -367,7 +373,7 @@ enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line 
 			reader->at += *begin == '\r' ? 2 : 1; /* many of them cost little */
 			continue;
 		}
-		if (read_similar(reader, line)) {
+		if (read_similar(reader)) {
 			return STATSD_LINE;
 		}
 		const char *end = memchr(begin, '\n', (size_t)(reader->end - begin));
@@ -377,9 +383,11 @@ enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line 
 			end--;
 		}
 		if (end > begin) {
-			enum statsd_result result = read_line(begin, end, line, &reader->reason);
+			enum statsd_result result =
+				read_line(begin, end, &reader->line, &reader->reason);
+			reader->head.length = 0;
 			if (result == STATSD_LINE) {
-				remember(reader, line, end);
+				remember(reader, end);
 			}
 			return result;
 		}

@@ -56,18 +56,19 @@ enum statsd_result {
 
 struct statsd_reader {
 	const char *at, *end;
-	const char *reason; /* of the last UNSUPPORTED or BAD, static */
-	/* private: the last line that was parsed completely, and its bytes from the type on, before
-	 * and after the digits of the frame: most lines of a datagram repeat them */
-	struct statsd_line last;
+	const char *reason;	 /* of the last UNSUPPORTED or BAD, static */
+	struct statsd_line line; /* after STATSD_LINE, until the next call */
+	/* private: the bytes of that line from the type on, before and after the digits of the
+	 * frame: most lines of a datagram repeat them */
 	struct statsd_text head, rest;
 };
 
 void statsd_reader_init(struct statsd_reader *reader, const char *bytes, size_t length);
+/* Goes on with another datagram. The bytes of those before must still be there. */
+void statsd_reader_resume(struct statsd_reader *reader, const char *bytes, size_t length);
 
-/* Reads the next line that is not empty. *line points into the datagram and is only filled by
- * STATSD_LINE. */
-enum statsd_result statsd_next(struct statsd_reader *reader, struct statsd_line *line);
+/* Reads the next line that is not empty into reader->line, which points into the datagram. */
+enum statsd_result statsd_next(struct statsd_reader *reader);
 
 /* The next of several values of the line goes into value and has_sign; false: that was the last. */
 bool statsd_next_value(struct statsd_line *line);

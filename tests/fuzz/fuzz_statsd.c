@@ -48,7 +48,6 @@ static void check_line(struct statsd_line *line)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct statsd_reader reader;
-	struct statsd_line line;
 	enum statsd_result result;
 	size_t results = 0, lines = 1;
 	begin = (const char *)data;
@@ -57,10 +56,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		lines += data[i] == '\n';
 	}
 	statsd_reader_init(&reader, begin, size);
-	while ((result = statsd_next(&reader, &line)) != STATSD_END) {
+	while ((result = statsd_next(&reader)) != STATSD_END) {
 		results++;
 		if (result == STATSD_LINE) {
-			check_line(&line);
+			check_line(&reader.line);
 		} else if (!reader.reason) {
 			abort();
 		}

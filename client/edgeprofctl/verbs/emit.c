@@ -173,11 +173,10 @@ static int flush(struct ctl *ctl, struct input *input)
 static int add_line(struct ctl *ctl, struct input *input, const char *text, size_t length)
 {
 	struct statsd_reader reader;
-	struct statsd_line line;
 	int status = CTL_FINE;
 	input->line++;
 	statsd_reader_init(&reader, text, length);
-	enum statsd_result result = statsd_next(&reader, &line);
+	enum statsd_result result = statsd_next(&reader);
 	if (result == STATSD_END) {
 		return CTL_FINE; /* an empty line */
 	}

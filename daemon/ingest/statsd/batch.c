@@ -107,9 +107,10 @@ size_t statsd_batch_read(struct statsd_batch *batch, int fd, uint32_t *lost)
 			counters->statsd_truncated++;
 			length = complete_lines(bytes, length);
 		}
-		statsd_reader_init(&batch->item[i].reader, bytes, length);
-		batch->item[i].sender = read_control(batch, lost, &msgs[i].msg_hdr);
+		batch->item[i] = (struct statsd_item){
+			bytes, length, read_control(batch, lost, &msgs[i].msg_hdr)};
 	}
+	statsd_reader_init(&batch->reader, batch->item[0].bytes, batch->item[0].length);
 	return batch->count;
 }
 
@@ -120,15 +121,15 @@ static void count_bad(struct counters *counters, const char *reason)
 }
 
 /* Processes one line; false: the datagram has no more. *work: what it cost, even without a line. */
-static bool process_line(struct statsd_batch *batch, struct statsd_item *item, size_t *work)
+static bool process_line(struct statsd_batch *batch, size_t *work)
 {
 	struct counters *counters = batch->core->counters;
-	const char *begin = item->reader.at;
+	struct statsd_reader *reader = &batch->reader;
+	const char *begin = reader->at;
 	const uint64_t made = batch->apps->made;
-	struct statsd_line line;
 	size_t values;
-	enum statsd_result result = statsd_next(&item->reader, &line);
-	*work = 1 + ((size_t)(item->reader.at - begin) >> BYTES_SHIFT);
+	enum statsd_result result = statsd_next(reader);
+	*work = 1 + ((size_t)(reader->at - begin) >> BYTES_SHIFT);
 	counters->statsd_lines += result != STATSD_END;
 	switch (result) {
 	case STATSD_END:
@@ -137,10 +138,11 @@ static bool process_line(struct statsd_batch *batch, struct statsd_item *item, s
 		counters->statsd_unsupported++;
 		break;
 	case STATSD_BAD:
-		count_bad(counters, item->reader.reason);
+		count_bad(counters, reader->reason);
 		break;
 	case STATSD_LINE:
-		values = statsd_apps_append(batch->apps, &item->sender, &line, batch->now_ns);
+		values = statsd_apps_append(
+			batch->apps, &batch->item[batch->at].sender, &reader->line, batch->now_ns);
 		*work += values > 0 ? values : REFUSED_WORK;
 		*work += (size_t)(batch->apps->made - made) * MAKE_WORK;
 		break;
@@ -152,7 +154,10 @@ bool statsd_batch_process(struct statsd_batch *batch, size_t *budget)
 {
 	while (batch->at < batch->count) {
 		size_t work;
-		batch->at += !process_line(batch, &batch->item[batch->at], &work);
+		if (!process_line(batch, &work) && ++batch->at < batch->count) {
+			const struct statsd_item *item = &batch->item[batch->at];
+			statsd_reader_resume(&batch->reader, item->bytes, item->length);
+		}
 		*budget -= work < *budget ? work : *budget;
 		if (*budget == 0) {
 			break;

@@ -9,7 +9,8 @@ struct deferred_close;
 enum { STATSD_BATCH = 8 };
 
 struct statsd_item {
-	struct statsd_reader reader;
+	const char *bytes;
+	size_t length;
 	struct statsd_sender sender;
 };
 
@@ -19,6 +20,7 @@ struct statsd_batch {
 	uint64_t now_ns;  /* when it was read */
 	size_t count, at; /* at == count: all processed */
 	struct statsd_item item[STATSD_BATCH];
+	struct statsd_reader reader;	       /* of item[at], after those before */
 	char *bytes;			       /* STATSD_BATCH times STATSD_DATAGRAM_MAX */
 	struct deferred_close *deferred_close; /* of descriptors that were sent along */
 };

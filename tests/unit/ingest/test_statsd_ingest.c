@@ -112,11 +112,10 @@ static void say(int fd, const char *text)
 static size_t take(const struct statsd_sender *sender, const char *text, uint64_t now_ns)
 {
 	struct statsd_reader reader;
-	struct statsd_line line;
 	size_t values = 0;
 	statsd_reader_init(&reader, text, strlen(text));
-	while (statsd_next(&reader, &line) == STATSD_LINE) {
-		values += statsd_apps_append(&apps, sender, &line, now_ns);
+	while (statsd_next(&reader) == STATSD_LINE) {
+		values += statsd_apps_append(&apps, sender, &reader.line, now_ns);
 	}
 	statsd_apps_drained(&apps);
 	return values;

@@ -13,7 +13,7 @@
 #include "tests/unit/unit.h"
 
 static struct statsd_reader reader;
-static struct statsd_line line;
+static struct statsd_line *const line = &reader.line;
 
 /* Reads from memory that ends with the text, so that a byte too many is seen by the sanitizer. */
 static enum statsd_result parse(const char *text)
@@ -25,7 +25,7 @@ static enum statsd_result parse(const char *text)
 	ck_assert_ptr_nonnull(copy);
 	memcpy(copy, text, length);
 	statsd_reader_init(&reader, copy, length);
-	return statsd_next(&reader, &line);
+	return statsd_next(&reader);
 }
 
 static void assert_text(struct statsd_text text, const char *want)
@@ -78,22 +78,22 @@ static const struct {
 
 static void assert_line(size_t i)
 {
-	assert_text(line.name, good[i].name);
-	ck_assert_int_eq(line.type, good[i].type);
-	ck_assert(line.value == good[i].value);
-	ck_assert(line.rate == good[i].rate);
-	ck_assert_uint_eq(line.frame, good[i].frame);
-	assert_text(line.app, good[i].app);
-	assert_text(line.unit, good[i].unit);
-	assert_text(line.category, good[i].category);
-	ck_assert(!statsd_next_value(&line));
+	assert_text(line->name, good[i].name);
+	ck_assert_int_eq(line->type, good[i].type);
+	ck_assert(line->value == good[i].value);
+	ck_assert(line->rate == good[i].rate);
+	ck_assert_uint_eq(line->frame, good[i].frame);
+	assert_text(line->app, good[i].app);
+	assert_text(line->unit, good[i].unit);
+	assert_text(line->category, good[i].category);
+	ck_assert(!statsd_next_value(line));
 }
 
 START_LOOP_TEST(a_good_line_is_read_whole, 0, COUNT(good))
 {
 	ck_assert_int_eq(parse(good[_i].text), STATSD_LINE);
 	assert_line((size_t)_i);
-	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
+	ck_assert_int_eq(statsd_next(&reader), STATSD_END);
 }
 END_TEST
 
@@ -161,11 +161,11 @@ START_LOOP_TEST(a_bad_line_costs_its_neighbours_nothing, 0, COUNT(bad))
 	char text[256];
 	snprintf(text, sizeof(text), "a:1|ms\n%s\n\n\r\nb:2|ms\n", bad[_i].text);
 	ck_assert_int_eq(parse(text), STATSD_LINE);
-	ck_assert(line.value == 1);
-	ck_assert_int_eq(statsd_next(&reader, &line), bad[_i].result);
-	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
-	assert_text(line.name, "b");
-	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
+	ck_assert(line->value == 1);
+	ck_assert_int_eq(statsd_next(&reader), bad[_i].result);
+	ck_assert_int_eq(statsd_next(&reader), STATSD_LINE);
+	assert_text(line->name, "b");
+	ck_assert_int_eq(statsd_next(&reader), STATSD_END);
 }
 END_TEST
 
@@ -177,19 +177,19 @@ START_LOOP_TEST(a_line_says_the_same_after_any_other, 0, COUNT(good))
 		snprintf(text, sizeof(text), "%s\n%s\n%s", good[_i].text, good[i].text,
 			good[_i].text);
 		ck_assert_int_eq(parse(text), STATSD_LINE);
-		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
+		ck_assert_int_eq(statsd_next(&reader), STATSD_LINE);
 		assert_line(i);
-		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
+		ck_assert_int_eq(statsd_next(&reader), STATSD_LINE);
 		assert_line((size_t)_i);
-		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
+		ck_assert_int_eq(statsd_next(&reader), STATSD_END);
 	}
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		snprintf(text, sizeof(text), "%s\n%s\r\nb:2|ms", good[_i].text, bad[i].text);
 		ck_assert_int_eq(parse(text), STATSD_LINE);
-		ck_assert_int_eq(statsd_next(&reader, &line), bad[i].result);
+		ck_assert_int_eq(statsd_next(&reader), bad[i].result);
 		ck_assert_str_eq(reader.reason, bad[i].reason);
-		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
-		assert_text(line.name, "b");
+		ck_assert_int_eq(statsd_next(&reader), STATSD_LINE);
+		assert_text(line->name, "b");
 	}
 }
 END_TEST
@@ -221,16 +221,16 @@ START_LOOP_TEST(a_line_like_the_last_one_differs_in_its_numbers, 0, COUNT(simila
 	char text[256];
 	snprintf(text, sizeof(text), "a:1|ms|#app:x,frame:12,unit:gpu\n%s", similar[_i].text);
 	ck_assert_int_eq(parse(text), STATSD_LINE);
-	ck_assert_uint_eq(line.frame, 12);
-	ck_assert_int_eq(statsd_next(&reader, &line), similar[_i].result);
+	ck_assert_uint_eq(line->frame, 12);
+	ck_assert_int_eq(statsd_next(&reader), similar[_i].result);
 	if (similar[_i].result == STATSD_LINE) {
-		assert_text(line.name, "b");
-		assert_text(line.unit, "gpu");
-		ck_assert(line.value == similar[_i].value);
-		ck_assert_int_eq(line.has_sign, similar[_i].value < 0);
-		ck_assert_uint_eq(line.frame, similar[_i].frame);
+		assert_text(line->name, "b");
+		assert_text(line->unit, "gpu");
+		ck_assert(line->value == similar[_i].value);
+		ck_assert_int_eq(line->has_sign, similar[_i].value < 0);
+		ck_assert_uint_eq(line->frame, similar[_i].frame);
 	}
-	ck_assert_int_eq(statsd_next(&reader, &line), STATSD_END);
+	ck_assert_int_eq(statsd_next(&reader), STATSD_END);
 }
 END_TEST
 
@@ -242,9 +242,9 @@ START_TEST(names_have_equal_hashes_wherever_they_are)
 		snprintf(text, sizeof(text), "%.*s:1|g\n%.*s:1|ms|#app:some", length,
 			"abcdefghijklmnopqrstuvwxyz", length, "abcdefghijklmnopqrstuvwxyz");
 		ck_assert_int_eq(parse(text), STATSD_LINE);
-		hash[length] = line.name_hash;
-		ck_assert_int_eq(statsd_next(&reader, &line), STATSD_LINE);
-		ck_assert_uint_eq(line.name_hash, hash[length]);
+		hash[length] = line->name_hash;
+		ck_assert_int_eq(statsd_next(&reader), STATSD_LINE);
+		ck_assert_uint_eq(line->name_hash, hash[length]);
 		for (int i = 1; i < length; i++) {
 			ck_assert_uint_ne(hash[i], hash[length]);
 		}
@@ -255,14 +255,14 @@ END_TEST
 START_TEST(packed_values_come_one_after_the_other)
 {
 	ck_assert_int_eq(parse("t:1:-2:+3.5|g|#app:x"), STATSD_LINE);
-	ck_assert(line.value == 1 && !line.has_sign);
-	ck_assert(statsd_next_value(&line));
-	ck_assert(line.value == -2 && line.has_sign);
-	ck_assert(statsd_next_value(&line));
-	ck_assert(line.value == 3.5 && line.has_sign);
-	ck_assert(!statsd_next_value(&line));
-	ck_assert(!statsd_next_value(&line));
-	assert_text(line.app, "x");
+	ck_assert(line->value == 1 && !line->has_sign);
+	ck_assert(statsd_next_value(line));
+	ck_assert(line->value == -2 && line->has_sign);
+	ck_assert(statsd_next_value(line));
+	ck_assert(line->value == 3.5 && line->has_sign);
+	ck_assert(!statsd_next_value(line));
+	ck_assert(!statsd_next_value(line));
+	assert_text(line->app, "x");
 }
 END_TEST
 
@@ -289,6 +289,22 @@ START_TEST(limits_of_a_line_hold)
 }
 END_TEST
 
+START_TEST(a_datagram_may_repeat_the_one_before)
+{
+	static const char text[][40] = {
+		"x:2|ms|#app:cam,frame:8", "x:3|ms|#app:cat,frame:9", "x:4|g"};
+	ck_assert_int_eq(parse("infer:1|ms|#app:cam,frame:7"), STATSD_LINE);
+	for (size_t i = 0; i < 3; i++) {
+		statsd_reader_resume(&reader, text[i], strlen(text[i]));
+		ck_assert_int_eq(statsd_next(&reader), STATSD_LINE);
+		ck_assert(line->value == 2 + (double)i);
+		ck_assert_uint_eq(line->frame, i < 2 ? 8 + i : NO);
+		assert_text(line->app, i == 0 ? "cam" : i == 1 ? "cat" : "");
+		ck_assert_int_eq(statsd_next(&reader), STATSD_END);
+	}
+}
+END_TEST
+
 START_TEST(nothing_is_in_an_empty_datagram)
 {
 	ck_assert_int_eq(parse(""), STATSD_END);
@@ -309,7 +325,9 @@ START_TEST(short_numbers_are_those_of_strtod)
 {
 	static const char *const texts[] = {"0", "-0", "0.1", "12.5", "33.333333", "1e22", "1e-22",
 		"9007199254740992", "123456789012345", "0.000001", "299792458", "6.02214076e22",
-		"+7", "00012.500", "1E3", "1e+3", "0e9999", "3.141592653589793"};
+		"+7", "00012.500", "5.", ".5", "12345678901234.5", "123456789012345.",
+		"123456789012345.6", "12345678901.23456", "1E3", "1e+3", "0e9999",
+		"3.141592653589793"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		double want = strtod(texts[i], NULL), got = number_of(texts[i]);
 		ck_assert_msg(memcmp(&want, &got, sizeof(want)) == 0, "%s: %.17g", texts[i], got);
@@ -366,11 +384,11 @@ START_TEST(random_bytes_are_only_counted)
 		}
 		statsd_reader_init(&reader, text, length);
 		enum statsd_result r;
-		while ((r = statsd_next(&reader, &line)) != STATSD_END) {
+		while ((r = statsd_next(&reader)) != STATSD_END) {
 			results++;
 			ck_assert(results <= length);
-			while (r == STATSD_LINE && statsd_next_value(&line)) {
-				ck_assert(isfinite(line.value));
+			while (r == STATSD_LINE && statsd_next_value(line)) {
+				ck_assert(isfinite(line->value));
 			}
 		}
 	}
