@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,8 +188,10 @@ static inline int say_hello(const char *app, int memfd)
 
 static inline void run_until(const uint64_t *counter, uint64_t value)
 {
+	const uint64_t end_ns = uv_hrtime() + UINT64_C(60000000000);
 	while (*counter < value) {
 		uv_run(&loop, UV_RUN_ONCE);
+		ck_assert_msg(uv_hrtime() < end_ns, "it remains at %" PRIu64, *counter);
 	}
 }
 
