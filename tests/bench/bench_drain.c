@@ -2,9 +2,10 @@
 /*
  * What the daemon pays for one record: its path from a 1 MiB mapping through ingest and the
  * statistics of its stage into the raw records. A thread on another processor fills the mapping as
- * an app does, then wakes the loop; what is measured is the CPU time of the loop. Stages that carry
- * a frame id, as after edgeprof_set_frame(), and frames of 8 stages (9 records), in random order;
- * the median of rounds. The floor adds up as many durations that the other processor has written.
+ * an app does, then wakes the loop; what is measured is the CPU time of the loop. Stages alone;
+ * stages of which 8 each carry a frame's id, as after edgeprof_set_frame(); and frames of 8 stages
+ * (9 records); in random order, the median of rounds. The floor adds up as many durations that the
+ * other processor has written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,8 @@
 
 enum { SIZE = 1024 * 1024, ROUNDS_MAX = 60, STAGES = 8 };
 
+enum kind { ALONE, IDS, FRAMES, KINDS };
+
 static const uint64_t PAST_NS = 100000000000u;
 
 static struct counters counters;
@@ -40,7 +43,7 @@ static pthread_barrier_t barrier;
 struct feeder {
 	struct writer writer;
 	int fd; /* its connection */
-	bool frames;
+	enum kind kind;
 	uint64_t frame;
 	unsigned count; /* records of this round */
 };
@@ -54,10 +57,10 @@ static unsigned fill(struct feeder *feeder)
 		.start_ns = (uint64_t)now_ns() - PAST_NS, .cpu_us = PROTO_CPU_NOT_MEASURED};
 	uint64_t begin_ns = record.start_ns;
 	for (;;) {
-		bool ends = feeder->frames && stage == STAGES;
+		bool ends = feeder->kind == FRAMES && stage == STAGES;
 		record.kind = ends ? PROTO_KIND_FRAME : PROTO_KIND_COMPLETE;
 		record.stage = (uint16_t)(ends ? 0 : stage % STAGES);
-		record.frame = feeder->frame;
+		record.frame = feeder->kind == ALONE ? PROTO_NO_FRAME : feeder->frame;
 		record.value = 1000000 + (count * 2654435761u) % 1000000;
 		if (ends) {
 			record.value = record.start_ns - begin_ns;
@@ -70,7 +73,7 @@ static unsigned fill(struct feeder *feeder)
 		count++;
 		record.start_ns += ends ? record.value : 2000000;
 		stage = ends ? 0 : stage + 1;
-		if (ends || (!feeder->frames && stage == STAGES)) {
+		if (ends || (feeder->kind != FRAMES && stage == STAGES)) {
 			begin_ns = record.start_ns;
 			feeder->frame++;
 			stage = 0;
@@ -227,20 +230,28 @@ static void core_close(struct run_socket *bound, struct ingest *ingest)
 
 int main(int argc, char **argv)
 {
-	static struct feeder feeders[2] = {{.frames = false}, {.frames = true}};
-	static double took[2][ROUNDS_MAX], plain[ROUNDS_MAX];
+	static const char *const names[KINDS] = {"drain.events", "drain.ids", "drain.frames"};
+	static struct feeder feeders[KINDS];
+	static double took[KINDS][ROUNDS_MAX], plain[ROUNDS_MAX];
 	static struct throttle_times times;
 	struct run_socket bound;
 	struct ingest *ingest;
 	pthread_t writer;
 	size_t rounds = is_short(argc, argv) ? 3 : ROUNDS_MAX;
 	if (!keep_on(true)) {
-		puts("drain.events - one processor\ndrain.frames - one processor");
+		for (int k = 0; k < KINDS; k++) {
+			printf("%s - one processor\n", names[k]);
+		}
 		return 0;
 	}
-	if (core_open(&bound, &ingest) < 0 || feeder_open(&feeders[0], "single") < 0 ||
-		feeder_open(&feeders[1], "framed") < 0) {
+	if (core_open(&bound, &ingest) < 0) {
 		return 1;
+	}
+	for (int k = 0; k < KINDS; k++) {
+		feeders[k].kind = (enum kind)k;
+		if (feeder_open(&feeders[k], names[k]) < 0) {
+			return 1;
+		}
 	}
 	for (uint64_t ago_ns = 2 * PAST_NS; ago_ns > 0; ago_ns -= 1000000000) {
 		throttle_times_sample(&times, (uint64_t)now_ns() - ago_ns, THROTTLE_NO);
@@ -249,19 +260,21 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&barrier, NULL, 2);
 	pthread_create(&writer, NULL, write_rounds, NULL);
 	for (size_t r = 0; r < rounds; r++) {
-		bool first = toss();
-		took[first][r] = drain(&feeders[first], &times);
-		took[!first][r] = drain(&feeders[!first], &times);
+		unsigned first = toss() + toss(), step = 1 + toss();
+		for (unsigned i = 0; i < KINDS; i++) {
+			unsigned k = (first + i * step) % KINDS;
+			took[k][r] = drain(&feeders[k], &times);
+		}
 		plain[r] = floor_ns(&feeders[0]);
 	}
 	filling = NULL;
 	pthread_barrier_wait(&barrier);
 	pthread_join(writer, NULL);
-	result("drain.events", median(took[0], rounds));
-	result("drain.frames", median(took[1], rounds));
+	for (int k = 0; k < KINDS; k++) {
+		result(names[k], median(took[k], rounds));
+		close(feeders[k].fd);
+	}
 	result("drain.events.floor", median(plain, rounds));
-	close(feeders[0].fd);
-	close(feeders[1].fd);
 	bool exact = counters.events_invalid == 0 && counters.events_received > 0;
 	core_close(&bound, ingest);
 	return exact ? 0 : 1;

@@ -40,10 +40,10 @@ def trees():
     return {tree.name: tree for folder in above if folder.is_dir() for tree in sorted(folder.iterdir()) if (tree / "sys").is_dir()}
 
 
-def write(daemon, app, rate, seconds, stages=8, processes=1):
+def write(daemon, app, rate, seconds, stages=8, processes=1, frames=True):
     """Starts live-writer: processes of APP, or of APP0, APP1..., with rate events a second each."""
     env = dict(daemon.env, EDGEPROF_MAPPING_SIZE="1048576" if processes == 1 else "65536")
-    command = [BENCH / "live-writer", app, rate, seconds, stages, processes]
+    command = [BENCH / "live-writer", app, rate, seconds, stages, processes, "frames" if frames else "alone"]
     return subprocess.Popen([str(word) for word in command], env=env, stdout=subprocess.PIPE, text=True)
 
 

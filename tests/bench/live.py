@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon and apps as they are on a device. usage: live.py rate|ready|scale|metrics|heap [short]"""
+"""A daemon and apps as they are on a device. usage: live.py rate|framed|ready|scale|metrics|heap [short]"""
 import contextlib
 import os
 import random
@@ -22,25 +22,29 @@ def unit_priority():
     return int(next(iter(re.findall(r"^Nice=(-?\d+)", unit, re.M)), 0))
 
 
-def rate():
+def rate(key="rate", frames=False):
     """As the unit starts it, beside a process that never waits."""
     with harness.Daemon() as daemon:
         try:
             for task in os.listdir(f"/proc/{daemon.pid}/task"):
                 os.setpriority(os.PRIO_PROCESS, int(task), unit_priority())
         except PermissionError:
-            return skipped("rate.lost", "rate.share", why="not allowed to give the priority of the unit")
+            return skipped(f"{key}.lost", f"{key}.share", why="not allowed to give the priority of the unit")
         with harness.program([sys.executable, "-c", "while True: pass"], daemon.env):
             cpu, begin = cpu_s(daemon.pid), time.monotonic()
-            writer = write(daemon, "rate", RATE, SECONDS)
+            writer = write(daemon, "rate", RATE, SECONDS, frames=frames)
             counts = counts_of(writer)[0]
             share = 100 * (cpu_s(daemon.pid) - cpu) / (time.monotonic() - begin)
         reached = counts["written"] / counts["seconds"]
         if reached < 0.9 * RATE:
-            return skipped("rate.lost", "rate.share", why=f"the writer only reached {reached:.0f} events/s")
-        result("rate.events", reached)
-        result("rate.lost", counts["dropped"] + counts["unattached"])
-        result("rate.share", share)
+            return skipped(f"{key}.lost", f"{key}.share", why=f"the writer only reached {reached:.0f} events/s")
+        result(f"{key}.events", reached)
+        result(f"{key}.lost", counts["dropped"] + counts["unattached"])
+        result(f"{key}.share", share)
+
+
+def framed():
+    rate("framed", frames=True)
 
 
 def ready_ms(daemon, restored):
@@ -154,4 +158,4 @@ def heap():
 
 
 if __name__ == "__main__":
-    {"rate": rate, "ready": ready, "scale": scale, "metrics": metrics, "heap": heap}[sys.argv[1]]()
+    {"rate": rate, "framed": framed, "ready": ready, "scale": scale, "metrics": metrics, "heap": heap}[sys.argv[1]]()

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An app that writes RATE events a second for SECONDS, in bursts of a millisecond, to STAGES stages
- * one after the other, each round a frame; then waits until the daemon has read them and prints its
- * counts as one JSON line. With PROCESSES above 1 as many at once, named APP0, APP1, and so on.
- * usage: live-writer APP RATE SECONDS STAGES [PROCESSES]
+ * one after the other, each round a frame unless they are to be alone; then waits until the daemon
+ * has read them and prints its counts as one JSON line. With PROCESSES above 1 as many at once,
+ * named APP0, APP1, and so on.
+ * usage: live-writer APP RATE SECONDS STAGES [PROCESSES [alone]]
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +32,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static bool alone;
+
 static int write_events(
 	const char *app, unsigned long rate, unsigned long seconds, unsigned long stages)
 {
@@ -45,7 +50,9 @@ static int write_events(
 	while (t_ns < begin_ns + seconds * 1000000000u) {
 		uint64_t due = (t_ns - begin_ns) / 1000 * rate / 1000000;
 		for (; written < due; written++) {
-			edgeprof_set_frame(written / stages);
+			if (!alone) {
+				edgeprof_set_frame(written / stages);
+			}
 			edgeprof_end(edgeprof_begin(stage[written % stages]));
 		}
 		sleep_until(t_ns + tick_ns);
@@ -72,8 +79,9 @@ int main(int argc, char **argv)
 		number[i - 2] = strtoul(argv[i], NULL, 10);
 	}
 	const unsigned long stages = number[2], processes = number[3];
+	alone = argc > 6 && strcmp(argv[6], "alone") == 0;
 	if (stages == 0 || stages > STAGES_MAX || processes == 0 || processes > PROCESSES_MAX) {
-		fprintf(stderr, "usage: live-writer APP RATE SECONDS STAGES [PROCESSES]\n");
+		fprintf(stderr, "usage: live-writer APP RATE SECONDS STAGES [PROCESSES [alone]]\n");
 		return 64;
 	}
 	if (processes == 1) {
