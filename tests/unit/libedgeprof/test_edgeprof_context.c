@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frame context: measured while frames are few, with descriptors that nobody notices. The clock is
- * the test's: it replaces clock_gettime, so that frames take as long as it says. */
+ * the test's: it replaces clock_gettime, so that frames take as long as it says, and no time passes
+ * between. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,6 +14,8 @@
 #include "tests/unit/unit.h"
 
 enum { FRAME_60 = 16666667, FRAME_120 = 8333333, FRAME_125 = 8000000, FRAME_200 = 5000000 };
+
+#define BEGIN_NS 1000000000000ull
 
 static atomic_ullong ahead_ns;
 
@@ -27,9 +30,9 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
 		return -1;
 	}
 	if (clock == CLOCK_MONOTONIC) {
-		unsigned long long ns = (unsigned long long)ret->tv_nsec + ahead_ns;
-		ret->tv_sec += (time_t)(ns / 1000000000u);
-		ret->tv_nsec = (long)(ns % 1000000000u);
+		const unsigned long long ns = BEGIN_NS + ahead_ns;
+		*ret = (struct timespec){
+			.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
 	}
 	return 0;
 }
