@@ -17,7 +17,7 @@ enum { SLOTS_MAX = 64 };
 
 struct reader { /* of one slot; nothing here is ever read back from the mapping */
 	uint64_t tail;
-	uint64_t head;	/* as last seen and found plausible */
+	uint64_t head;	/* as seen at the start of the pass and found plausible */
 	uint32_t chunk; /* that holds position tail, or ends there; PROTO_NO_CHUNK before the first
 			 */
 	uint64_t awaited; /* position of a record that was not there yet; NO_POSITION: none */
@@ -32,7 +32,6 @@ struct ring {
 	void *map;
 	struct proto_geometry g;
 	uint32_t declared;
-	uint32_t first; /* slot where the next call starts */
 	uint64_t skipped;
 	bool refused; /* the sink accepts no more in this call */
 	struct reader reader[SLOTS_MAX];
@@ -302,63 +301,90 @@ static uint64_t deliver_records(struct ring *ring, uint32_t slot, const struct p
 	return done;
 }
 
-static size_t drain_slot(
-	struct ring *ring, uint32_t slot, const struct ring_sink *sink, size_t budget)
+/* The records of a slot that come next, in one chunk. */
+struct turn {
+	const struct proto_record *from;
+	uint64_t n;
+	uint64_t end_ns; /* of the first */
+	uint32_t slot;
+};
+
+/* By one load of each word; whatever they say, it is only a matter of order. */
+static uint64_t end_of(const struct proto_record *record)
+{
+	uint64_t first = LOAD((const uint64_t *)record), start_ns = LOAD(&record->start_ns);
+	struct proto_record head;
+	memcpy(&head, &first, sizeof(first));
+	bool lasts = head.kind == PROTO_KIND_COMPLETE || head.kind == PROTO_KIND_FRAME;
+	return lasts ? start_ns + LOAD(&record->value) : start_ns;
+}
+
+/* False: the slot has none, of those that it had when the pass began. */
+static bool find_next(struct ring *ring, uint32_t slot, struct turn *ret)
 {
 	struct reader *reader = &ring->reader[slot];
-	uint64_t head = LOAD_ACQUIRE(&ring->slots[slot].head);
-	if (head == reader->tail || reader->damaged) {
-		return 0;
+	uint64_t offset = reader->tail % ring->g.chunk_records, left = reader->head - reader->tail;
+	if (left == 0 || reader->damaged) {
+		return false;
 	}
-	/* one that wrapped below tail is a huge difference too */
-	if (head - reader->tail > capacity(ring)) {
+	/* a chunk whose first record was waited for is there already */
+	if ((offset == 0 && !chunk_is(ring, slot, reader->chunk, reader->tail) &&
+		    !next_chunk(ring, slot)) ||
+		reader->chunk == PROTO_NO_CHUNK) { /* resumed in the middle of nowhere */
 		reader->damaged = true;
-		return 0;
+		return false;
 	}
-	reader->head = head;
-	read_declarations(ring, sink);
-	size_t done = 0;
-	while (reader->tail != head && done < budget) {
-		uint64_t offset = reader->tail % ring->g.chunk_records;
-		/* a chunk whose first record was waited for is there already */
-		if (offset == 0 && !chunk_is(ring, slot, reader->chunk, reader->tail) &&
-			!next_chunk(ring, slot)) {
-			reader->damaged = true;
-			break;
-		}
-		if (reader->chunk == PROTO_NO_CHUNK) { /* resumed in the middle of nowhere */
-			reader->damaged = true;
-			break;
-		}
-		uint64_t n = ring->g.chunk_records - offset;
-		n = n < head - reader->tail ? n : head - reader->tail;
-		n = n < budget - done ? n : budget - done;
-		const struct proto_record *from =
-			proto_map_records(ring->map, &ring->g, reader->chunk) + offset;
-		uint64_t delivered = deliver_records(ring, slot, from, n, sink);
-		done += delivered;
-		if (delivered < n) {
-			break;
-		}
+	uint64_t n = ring->g.chunk_records - offset;
+	*ret = (struct turn){.from = proto_map_records(ring->map, &ring->g, reader->chunk) + offset,
+		.n = n < left ? n : left,
+		.slot = slot};
+	ret->end_ns = end_of(ret->from);
+	return true;
+}
+
+/* Notes how far each slot will be read in this pass. The number that have something. */
+static size_t begin_pass(struct ring *ring, const struct ring_sink *sink, struct turn *ret)
+{
+	size_t count = 0;
+	bool any = false;
+	for (uint32_t i = 0; i < ring->g.slots; i++) {
+		struct reader *reader = &ring->reader[i];
+		uint64_t head = LOAD_ACQUIRE(&ring->slots[i].head);
+		/* one that wrapped below tail is a huge difference too */
+		reader->damaged |= head - reader->tail > capacity(ring);
+		reader->head = reader->damaged ? reader->tail : head;
+		any |= reader->head != reader->tail;
 	}
-	checkpoint(ring, slot);
-	return done;
+	if (any) {
+		read_declarations(ring, sink);
+	}
+	for (uint32_t i = 0; any && i < ring->g.slots; i++) {
+		count += find_next(ring, i, &ret[count]);
+	}
+	return count;
 }
 
 size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget, bool *more)
 {
 	/* first: who fills up from now on may wake us again */
 	__atomic_exchange_n(&ring->header->wake, 0, __ATOMIC_ACQ_REL);
-	size_t done = 0;
-	uint32_t slot = ring->first;
+	struct turn turns[SLOTS_MAX];
+	size_t done = 0, count = begin_pass(ring, sink, turns);
 	ring->refused = false;
-	for (uint32_t i = 0; i < ring->g.slots && done < budget && !ring->refused; i++) {
-		done += drain_slot(ring, slot, sink, budget - done);
-		if (done < budget && !ring->refused) {
-			slot = slot + 1 < ring->g.slots ? slot + 1 : 0;
+	while (count > 0 && done < budget && !ring->refused) {
+		struct turn *turn = &turns[0];
+		for (size_t i = 1; i < count; i++) {
+			turn = turns[i].end_ns < turn->end_ns ? &turns[i] : turn;
+		}
+		size_t limit = count > 1 && budget - done > RING_TURN ? RING_TURN : budget - done;
+		uint64_t n = turn->n < limit ? turn->n : limit;
+		uint64_t delivered = deliver_records(ring, turn->slot, turn->from, n, sink);
+		done += delivered;
+		checkpoint(ring, turn->slot);
+		if (delivered < n || !find_next(ring, turn->slot, turn)) {
+			*turn = turns[--count];
 		}
 	}
-	ring->first = slot; /* the slot that ran out of budget goes on first */
 	*more = done >= budget || ring->refused;
 	if (!*more) {
 		read_declarations(ring, sink);

@@ -15,6 +15,7 @@
 enum {
 	RING_BUDGET = 16384, /* records of one call: well under a millisecond */
 	RING_BATCH = 128,    /* records that the sink gets at once: they stay in the first cache */
+	RING_TURN = 32,	     /* of one slot before it is the turn of the oldest again */
 };
 
 struct ring_sink {
@@ -46,8 +47,9 @@ struct ring;
 int ring_create(void *map, uint32_t size, struct ring **ret);
 void ring_destroy(struct ring *ring); /* does not unmap */
 
-/* Hands new declarations and at most budget records to the sink and checkpoints. The number of
- * records; *more: some were left. A pass is complete when *more is false. */
+/* Hands new declarations and at most budget records to the sink and checkpoints. Slots take turns,
+ * so that what threads did at one time is read at about the same time. The number of records;
+ * *more: some were left. A pass is complete when *more is false. */
 size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget, bool *more);
 
 void ring_counts(const struct ring *ring, struct ring_counts *ret);

@@ -35,7 +35,7 @@ EXCHANGES = [
 ]
 # file, function, its acquire loads
 LOADS = [
-    ("daemon/ingest/ring.c", "drain_slot", ["head"]),
+    ("daemon/ingest/ring.c", "begin_pass", ["head"]),
     ("daemon/ingest/ring.c", "resume", ["head"]),
     ("daemon/ingest/ring.c", "chunk_is", ["owner"]),
     ("daemon/ingest/ring.c", "next_chunk", ["first_chunk", "next"]),

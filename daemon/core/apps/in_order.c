@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * in_order.c: puts what several threads sent into the order of time: ticks, and begins and ends by
- * id. Threads and processes are read one after the other, so a tick waits until everything up to
+ * id. Threads are read in turns, processes one after the other, so a tick waits until all up to
  * its time has been read, and a begin or an end until its pass ends. records.c and app_frames.c add
  * them.
  */

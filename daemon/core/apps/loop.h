@@ -8,8 +8,8 @@
  *
  * Each stage has running sums. When an iteration ends, the sums as they were then are kept by the
  * first run that comes after it, so that its end costs nothing; every few iterations the sums
- * are noted, and the window goes from one such note to the end of the last iteration. Other threads
- * are read one after the other: sums of stages on another thread than the iteration's are closed
+ * are noted, and the window goes from one such note to the end of the last iteration. Threads are
+ * read in turns: sums of stages on another thread than that of the iterations are closed
  * at the end of a pass.
  */
 #pragma once

@@ -79,6 +79,33 @@ START_TEST(frames_from_before_the_daemon_looked_are_whole)
 }
 END_TEST
 
+/* Far more than the table holds: each thread's part of a frame finds the other's. */
+START_TEST(frames_of_two_threads_that_nobody_read_for_long_are_counted_once)
+{
+	enum { FRAMES = 600 };
+	struct writer w;
+	int memfd = make_mapping(&w);
+	writer_declare(&w, "publish", 0);
+	const uint64_t begin_ns = sysops()->now_ns() - FRAMES * 10000;
+	for (uint64_t i = 0; i < FRAMES; i++) {
+		struct proto_record record = {.kind = PROTO_KIND_COMPLETE,
+			.cpu_us = PROTO_CPU_NOT_MEASURED,
+			.start_ns = begin_ns + i * 10000,
+			.value = 4000,
+			.frame = i};
+		ck_assert(writer_put(&w, 0, &record));
+		record.stage = 1;
+		record.start_ns += 5000;
+		ck_assert(writer_put(&w, 1, &record));
+	}
+	int fd = say_hello("cam", memfd);
+	run_until(&counters.attaches, 1);
+	run_until(&counters.events_received, 2 * FRAMES);
+	ck_assert_uint_eq(apps_find(core.apps, "cam")->frame_state->table->begins, FRAMES);
+	drop_process(&w, fd, memfd);
+}
+END_TEST
+
 START_TEST(a_closed_connection_of_a_living_process_keeps_its_mapping)
 {
 	struct writer w;

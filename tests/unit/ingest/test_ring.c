@@ -185,6 +185,36 @@ START_TEST(a_budget_ends_a_call_and_no_slot_starves)
 }
 END_TEST
 
+static uint64_t newest_ns[2];
+
+static size_t see_times(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
+{
+	newest_ns[slot] = copies[n - 1].start_ns;
+	const uint64_t *ahead = &newest_ns[newest_ns[1] > newest_ns[0]];
+	const uint64_t behind = newest_ns[newest_ns[1] <= newest_ns[0]];
+	if (behind < 990) { /* it has more */
+		ck_assert_uint_le(*ahead - behind, RING_TURN * 8);
+	}
+	return see_records(ctx, slot, copies, n);
+}
+
+/* One has eight records in the time of one of the other. */
+START_TEST(slots_are_read_in_the_order_of_time)
+{
+	const struct ring_sink timed = {see_declaration, see_times, &seen};
+	bool more;
+	attach();
+	for (uint64_t t_ns = 1; t_ns <= 1000; t_ns++) {
+		struct proto_record r = {.kind = PROTO_KIND_GAUGE, .start_ns = t_ns, .value = t_ns};
+		ck_assert(writer_put(&writer, 0, &r));
+		r.value = t_ns / 8;
+		ck_assert(t_ns % 8 != 0 || writer_put(&writer, 1, &r));
+	}
+	ck_assert_uint_eq(ring_drain(ring, &timed, RING_BUDGET, &more), 1125);
+	ck_assert(!more && seen.ordered);
+}
+END_TEST
+
 START_TEST(declarations_come_before_their_records)
 {
 	attach();
