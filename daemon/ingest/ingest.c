@@ -26,6 +26,7 @@ static const uint64_t ITERATION_NS = 1000000; /* into an iteration the timer dra
 enum {
 	BACKLOG = 64,
 	DRAIN_RECORDS = 4096,	 /* of one attachment before the next one is drained */
+	DRAIN_SHARED = 64,	 /* likewise, of one of several processes of an app with frames */
 	DRAIN_NAMES = 4,	 /* new names, likewise */
 	ITERATION_WORK = 16384,	 /* of draining in an iteration of the loop, in records */
 	SAVES_PER_ITERATION = 8, /* statistics that one of them saves: 0.2 ms */
@@ -100,6 +101,20 @@ static void end_overdue(struct ingest *ingest, uint64_t now_ns)
 	}
 }
 
+/* Frames may have parts in several processes of an app: the one that is farthest behind is next. */
+static struct attachment *oldest_of_app(const struct ingest *ingest, struct attachment *a)
+{
+	struct attachment *oldest = a, *b;
+	LIST_FOREACH(b, &ingest->attachments, link)
+	{
+		if (b->due && b->process->app == a->process->app &&
+			ring_waiting_ns(b->ring) < ring_waiting_ns(oldest->ring)) {
+			oldest = b;
+		}
+	}
+	return oldest;
+}
+
 /* Of the user who was served least lately, the attachment that waited longest. */
 static struct attachment *next_due(const struct ingest *ingest)
 {
@@ -115,12 +130,16 @@ static struct attachment *next_due(const struct ingest *ingest)
 			min_ns = served_ns;
 		}
 	}
-	return next;
+	return next ? oldest_of_app(ingest, next) : NULL;
 }
 
 static void drain_one(struct ingest *ingest, struct attachment *a)
 {
-	size_t work = attachment_drain(a, sysops()->now_ns(), DRAIN_RECORDS, DRAIN_NAMES);
+	const struct app *app = a->process->app;
+	bool framed = app->frames || app->stages == 0; /* nothing was read of it yet */
+	bool shared = app->processes > 1 && framed && !a->ending;
+	size_t records = shared ? DRAIN_SHARED : DRAIN_RECORDS;
+	size_t work = attachment_drain(a, sysops()->now_ns(), records, DRAIN_NAMES);
 	a->last_drain = ++ingest->drains;
 	ingest->iteration.used += work;
 	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);

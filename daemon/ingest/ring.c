@@ -33,7 +33,8 @@ struct ring {
 	struct proto_geometry g;
 	uint32_t declared;
 	uint64_t skipped;
-	bool refused; /* the sink accepts no more in this call */
+	uint64_t waiting_ns; /* end of the oldest record that the last call left; 0: it left none */
+	bool refused;	     /* the sink accepts no more in this call */
 	struct reader reader[SLOTS_MAX];
 };
 
@@ -364,6 +365,15 @@ static size_t begin_pass(struct ring *ring, const struct ring_sink *sink, struct
 	return count;
 }
 
+static struct turn *oldest(struct turn *turns, size_t count)
+{
+	struct turn *ret = turns;
+	for (size_t i = 1; i < count; i++) {
+		ret = turns[i].end_ns < ret->end_ns ? &turns[i] : ret;
+	}
+	return ret;
+}
+
 size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget, bool *more)
 {
 	/* first: who fills up from now on may wake us again */
@@ -372,10 +382,7 @@ size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget
 	size_t done = 0, count = begin_pass(ring, sink, turns);
 	ring->refused = false;
 	while (count > 0 && done < budget && !ring->refused) {
-		struct turn *turn = &turns[0];
-		for (size_t i = 1; i < count; i++) {
-			turn = turns[i].end_ns < turn->end_ns ? &turns[i] : turn;
-		}
+		struct turn *turn = oldest(turns, count);
 		size_t limit = count > 1 && budget - done > RING_TURN ? RING_TURN : budget - done;
 		uint64_t n = turn->n < limit ? turn->n : limit;
 		uint64_t delivered = deliver_records(ring, turn->slot, turn->from, n, sink);
@@ -385,11 +392,17 @@ size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget
 			*turn = turns[--count];
 		}
 	}
+	ring->waiting_ns = count > 0 ? oldest(turns, count)->end_ns : 0;
 	*more = done >= budget || ring->refused;
 	if (!*more) {
 		read_declarations(ring, sink);
 	}
 	return done;
+}
+
+uint64_t ring_waiting_ns(const struct ring *ring)
+{
+	return ring->waiting_ns;
 }
 
 void ring_counts(const struct ring *ring, struct ring_counts *ret)

@@ -52,6 +52,9 @@ void ring_destroy(struct ring *ring); /* does not unmap */
  * *more: some were left. A pass is complete when *more is false. */
 size_t ring_drain(struct ring *ring, const struct ring_sink *sink, size_t budget, bool *more);
 
+/* The end of the oldest record that the last call left, as the record has it; 0: it left none. */
+uint64_t ring_waiting_ns(const struct ring *ring);
+
 void ring_counts(const struct ring *ring, struct ring_counts *ret);
 
 /* The open stages of all threads, oldest first; the newest max are kept. The number. Exact only

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames from the library to edgeprofctl: pipelines over threads and processes, slow frames, energy."""
 import contextlib
+import os
 import re
+import signal
 import subprocess
 import time
 
@@ -61,6 +63,24 @@ def test_pipelined_frames_of_two_processes_come_out_right():
         assert re.search(r"cam\s+399\s+16\.0\s+15\.0\s+4\.0\s+8\.0\s+3\.0", text), text
         text = daemon.ctl("frames", "cam").stdout
         assert "2 lost" in text and "In flight" in text and "FPS range" in text, text
+
+
+def test_frames_of_two_processes_that_nobody_read_for_long_are_counted_once():
+    with Daemon() as daemon, contextlib.ExitStack() as apps:
+        base = time.monotonic_ns() + 500_000_000
+        for part in ("capture", "publish"):
+            command = [FRAMES, "pipeline", "cam", base, 400, part]
+            apps.enter_context(program(command, daemon.env, stdin=subprocess.PIPE))
+        until("both are there", lambda: [a for a in daemon.call("ListApps")["apps"] if len(a["processes"]) == 2])
+        os.kill(daemon.pid, signal.SIGSTOP)
+        try:
+            time.sleep(max(0, base / 1e9 + 4.1 - time.monotonic()))
+        finally:
+            os.kill(daemon.pid, signal.SIGCONT)
+        until("the last frame", lambda: frames_of(daemon, "cam")["total_count"] >= 398)
+        time.sleep(1)  # of more there would be the last ones now
+        frames = frames_of(daemon, "cam")
+        assert frames["total_count"] == 398 and frames["late"] == 0 and frames["skipped_ids"] == 2, frames
 
 
 # covers G1.12
