@@ -227,12 +227,38 @@ static struct frame *use(struct frame_table *table, uint32_t at, const struct fr
 	return table->hot;
 }
 
+/* A slot is needed: those that began as long ago as its frame are done too, in their order, and so
+ * are the older ones of a table that fills up, since their slots will be the next. */
+static void force(struct frame_table *table, uint32_t at)
+{
+	enum { OLD = FRAME_TABLE_FRAMES * 3 / 4, OLDEST = FRAME_TABLE_FRAMES * 2 };
+	uint8_t of_age[OLDEST] = {0}; /* slot + 1 */
+	uint32_t min = age_of(table, at) < OLD ? age_of(table, at) : OLD;
+	for (size_t word = 0; word < sizeof(table->open) / sizeof(table->open[0]); word++) {
+		for (uint64_t bits = table->open[word]; bits; bits &= bits - 1) {
+			uint32_t slot = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(bits);
+			uint32_t age = age_of(table, slot);
+			if (age < OLDEST) {
+				of_age[age] = (uint8_t)(slot + 1);
+			} else {
+				table->forced++;
+				finish(table, slot);
+			}
+		}
+	}
+	for (uint32_t age = OLDEST - 1; age >= min; age--) {
+		if (of_age[age] > 0) {
+			table->forced++;
+			finish(table, of_age[age] - 1u);
+		}
+	}
+}
+
 static struct frame *begin_of(struct frame_table *table, const struct frame_piece *piece)
 {
 	uint32_t at = victim(table, set_of(piece->id));
 	if (table->state[at] == FRAME_OPEN) {
-		table->forced++;
-		finish(table, at);
+		force(table, at);
 	}
 	begin(table, at, piece->id);
 	return use(table, at, piece);

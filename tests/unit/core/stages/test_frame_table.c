@@ -242,6 +242,20 @@ START_TEST(a_hundred_frames_are_in_work_at_once)
 }
 END_TEST
 
+START_TEST(what_a_full_table_forces_is_done_in_order)
+{
+	for (uint64_t i = 0; i < 900; i++) {
+		run(i, i * 10, i * 10 + 5, 0, 1);
+		run(i, i * 10 + 5, i * 10 + 9, 1, 2);
+	}
+	ck_assert_uint_ge(done_count, 900 - FRAME_TABLE_FRAMES);
+	ck_assert_uint_eq(table->forced, done_count);
+	for (size_t i = 0; i < done_count; i++) {
+		ck_assert_uint_eq(done[i].id, i);
+	}
+}
+END_TEST
+
 START_TEST(hostile_ids_are_bounded)
 {
 	uint64_t id = 1;
