@@ -199,8 +199,7 @@ static int attach(struct connection *connection, const struct proto_hello *hello
 	account_for(attachment, connection);
 	attachment_advise(attachment, now_ns);
 	ingest_drain_timer(ingest);
-	attachment->due = true;
-	ingest_drain_due(ingest);
+	ingest_drain_app(ingest, attachment->process->app);
 	return 0;
 error:
 	ring_destroy(attachment->ring);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/core/metrics/processes.h"
+#include "daemon/core/runs/save.h"
 #include "daemon/core/status/counters.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/sysops.h"
@@ -92,6 +93,13 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t b
 	note_open_stages(attachment);
 	account(attachment, invalid);
 	return DRAIN_WORK + records + new_names * NAME_WORK;
+}
+
+bool attachment_is_held(const struct attachment *attachment, uint64_t now_ns)
+{
+	const uint64_t held_ns = 1500000000; /* a library looks for a daemon each second */
+	return now_ns < attachment->ingest->opened_ns + held_ns &&
+	       app_awaits_processes(attachment->process->app);
 }
 
 /* At most once a second: a thread id that no thread has would be searched for every time. */

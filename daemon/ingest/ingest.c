@@ -182,13 +182,21 @@ void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
 	}
 }
 
-static void mark_all_due(struct ingest *ingest)
+/* The attachments of an app; NULL = all. */
+static void mark_due(struct ingest *ingest, const struct app *app)
 {
+	const uint64_t now_ns = sysops()->now_ns();
 	struct attachment *a;
 	LIST_FOREACH(a, &ingest->attachments, link)
 	{
-		a->due = true;
+		a->due |= (!app || a->process->app == app) && !attachment_is_held(a, now_ns);
 	}
+}
+
+void ingest_drain_app(struct ingest *ingest, const struct app *app)
+{
+	mark_due(ingest, app);
+	ingest_drain_due(ingest);
 }
 
 void ingest_resume_connections(struct ingest *ingest)
@@ -207,7 +215,7 @@ static void on_drain(uv_timer_t *timer)
 	/* between its ticks the timer runs for what an iteration left */
 	if (now_ms - ingest->drained_ms >= ingest_ms(ingest->options.drain_interval_ns)) {
 		ingest->drained_ms = now_ms;
-		mark_all_due(ingest);
+		mark_due(ingest, NULL);
 	}
 	end_overdue(ingest, sysops()->now_ns());
 	if (ingest->saves > 0) {
@@ -220,8 +228,7 @@ static void on_drain(uv_timer_t *timer)
 
 void ingest_drain(struct ingest *ingest)
 {
-	mark_all_due(ingest);
-	ingest_drain_due(ingest);
+	ingest_drain_app(ingest, NULL);
 }
 
 static void on_accept(uv_poll_t *handle, int status, int events)
@@ -258,6 +265,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	ingest->loop = loop;
 	ingest->core = core;
 	ingest->options = *options;
+	ingest->opened_ns = sysops()->now_ns();
 	if (ingest->options.drain_interval_ns == 0) {
 		ingest->options.drain_interval_ns = DRAIN_NS;
 	}

@@ -67,6 +67,7 @@ struct ingest {
 	uv_poll_t listen;
 	uv_timer_t drain, sample;
 	uv_check_t after_wait;
+	uint64_t opened_ns; /* when it began to listen */
 	uint64_t waited_ns; /* when the loop's last wait ended */
 	bool listen_paused; /* no descriptors left: until the next sample */
 	LIST_HEAD(connections, connection) connections;
@@ -103,6 +104,8 @@ void ingest_drain_timer(struct ingest *ingest);
 /* Drains the due attachments as far as this iteration's share of work allows, the rest in the next
  * iterations: first those of the user who was served least lately. May end attachments. */
 void ingest_drain_due(struct ingest *ingest);
+/* The same for all attachments of an app that are not held; NULL = of all apps. */
+void ingest_drain_app(struct ingest *ingest, const struct app *app);
 
 /* Drains one that is ending, twice if this iteration has not taken too long already, so that it is
  * over before the next process of its app attaches; else in the next iterations. */
@@ -138,6 +141,9 @@ int attachment_create(struct connection *connection, const struct proto_hello *h
 void attachment_sample(struct attachment *attachment, uint64_t now_ns);
 /* Writes the present advice for the app into the mapping. */
 void attachment_advise(const struct attachment *attachment, uint64_t now_ns);
+/* It is not read just now, unless it fills up or ends: after a restart others that share its frames
+ * are awaited, so that they are read together. */
+bool attachment_is_held(const struct attachment *attachment, uint64_t now_ns);
 /* Reads at most budget records and names new names; the work that it was. due: some were left. */
 size_t attachment_drain(
 	struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names);

@@ -275,6 +275,17 @@ void apps_note_received(struct app_process *process, uint64_t received)
 	}
 }
 
+bool app_awaits_processes(const struct app *app)
+{
+	const struct saved_app *saved = app->frames ? app->restored : NULL;
+	uint64_t back = 0;
+	for (size_t i = 0; saved && i < app->processes; i++) {
+		const struct app_process *process = app->process[i];
+		back += find_process(saved, process->pid, process->start_ticks) != NULL;
+	}
+	return saved && back < saved->processes;
+}
+
 void save_restore_marks(struct apps *apps)
 {
 	struct save_slots *slots = &apps->save->slots;

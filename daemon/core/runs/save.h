@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct app;
 struct apps;
 struct app_process;
 
@@ -40,3 +41,7 @@ void apps_save_all(struct apps *apps);
 /* A process attached whose mapping says that this number of records was read from it by an
  * earlier life of the daemon. What of them the statistics miss is noted in its app. */
 void apps_note_received(struct app_process *process, uint64_t received);
+
+/* Of the processes that shared its frames before the daemon was restarted not all have come back.
+ */
+bool app_awaits_processes(const struct app *app);
