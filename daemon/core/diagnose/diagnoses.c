@@ -115,8 +115,15 @@ static struct entry *make(struct diagnoses *diagnoses, const struct app *app, ui
 	}
 	entry = entry ? entry : make_entry(diagnoses, app);
 	if (entry) {
-		facts_gather(diagnoses->gatherer, diagnoses->core, app, now_ns, &entry->facts);
-		diagnose(&entry->facts, &entry->latest);
+		struct facts *facts = &entry->facts;
+		struct fact_process others[FACTS_PROCESSES], largest = facts->largest;
+		memcpy(others, facts->process, sizeof(others));
+		facts_gather(diagnoses->gatherer, diagnoses->core, app, now_ns, facts);
+		if (app->processes == 0) { /* what runs now took nothing from it */
+			memcpy(facts->process, others, sizeof(others));
+			facts->largest = largest;
+		}
+		diagnose(facts, &entry->latest);
 		entry->latest.t_ns = now_ns;
 	}
 	return entry;

@@ -137,7 +137,7 @@ END_TEST
 
 START_TEST(what_is_named_like_the_app_is_no_other_process)
 {
-	app.processes = 0; /* it sends datagrams */
+	own.pid = 0; /* it sends datagrams */
 	row("cam", 20, "cam-app", 99);
 	row("camera", 22, "camera", 50);
 	bystanders.most[USE_CPU][0] = other(20, "cam-app", 99, 8e9, 5);
@@ -147,6 +147,17 @@ START_TEST(what_is_named_like_the_app_is_no_other_process)
 	gather();
 	ck_assert_str_eq(facts.process[0].name, "camera");
 	ck_assert_str_eq(facts.process[1].name, "");
+	ck_assert_str_eq(facts.largest.name, "");
+}
+END_TEST
+
+START_TEST(what_runs_now_is_not_known_of_the_time_of_an_app_that_ended)
+{
+	bystanders.most[USE_CPU][0] = other(10, "own", 99, 1, 5);
+	bystanders.most[USE_MEMORY][0] = other(22, "chrome", NAN, 9e9, NAN);
+	app.processes = 0;
+	gather();
+	ck_assert_str_eq(facts.process[0].name, "");
 	ck_assert_str_eq(facts.largest.name, "");
 }
 END_TEST

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/status/bystanders.h"
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/diagnose/simulation.h"
 #include "tests/unit/unit.h"
@@ -157,6 +158,23 @@ START_TEST(what_was_published_is_withdrawn_when_the_app_ends)
 	ck_assert_ptr_null(diagnoses_ask(
 		diagnoses, simulation_app(simulation), simulation->now_ns, 0, &facts));
 	alloc_faults_stop();
+}
+END_TEST
+
+START_TEST(an_app_that_ended_keeps_the_processes_of_its_time)
+{
+	static struct bystanders others;
+	const struct facts *facts;
+	others = (struct bystanders){.t_ns = SIMULATION_T0,
+		.most[USE_CPU] = {{.pid = 20, .name = "then", .use = {60, NAN, NAN}}}};
+	simulation->core.bystanders = &others;
+	run(10);
+	apps_detach(simulation->core.apps, simulation->process, PROCESS_ENDED, simulation->now_ns);
+	memcpy(others.most[USE_CPU][0].name, "now", 4);
+	const struct diagnosis *diagnosis =
+		diagnoses_ask(diagnoses, simulation_app(simulation), simulation->now_ns, 0, &facts);
+	ck_assert_uint_eq(diagnosis->t_ns, simulation->now_ns);
+	ck_assert_str_eq(facts->process[0].name, "then");
 }
 END_TEST
 

@@ -138,7 +138,8 @@ void facts_add_processes(
 	ret->governor[0] = ret->power_mode[0] = ret->policy[0] = '\0';
 	ret->nice = 0;
 	ret->frequency_limit = ret->quota_percent = ret->quota_throttled = ret->cpus_allowed = NAN;
-	if (others && others->t_ns != 0 && now_ns <= others->t_ns + BYSTANDERS_VALID_NS) {
+	bool known = others && others->t_ns != 0 && now_ns <= others->t_ns + BYSTANDERS_VALID_NS;
+	if (known && app->processes > 0) {
 		add_others(core, app, now_ns, ret);
 	}
 	if (core->processes) {
