@@ -4,6 +4,7 @@
 #include "daemon/core/diagnose/diagnoses.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,14 @@ static struct entry *find(const struct diagnoses *diagnoses, const struct app *a
 		}
 	}
 	return NULL;
+}
+
+/* It says for how long there were no frames, and there are frames again. */
+static bool is_over(const struct entry *entry, const struct app *app)
+{
+	const struct finding *first = &entry->latest.finding[0];
+	bool silent = first->cause == CAUSE_STOPPED && isnan(first->explained_ms);
+	return silent && app->frames && pulse_last_ns(&app->frames->pulse) > entry->latest.t_ns;
 }
 
 /* The app whose current run the entry is of, while it runs. */
@@ -169,7 +178,10 @@ void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns)
 	for (size_t i = 0; (app = apps_at(diagnoses->core->apps, i)); i++) {
 		const struct entry *entry = app->processes > 0 ? find(diagnoses, app) : NULL;
 		uint64_t turn_ns = entry ? entry->turn_ns : 0;
-		turn_ns += turn_ns == 0 ? 0 : entry->confirmed ? EVERY_NS : EVERY_NS / 2;
+		turn_ns += turn_ns == 0		 ? 0
+			   : is_over(entry, app) ? SECOND_NS
+			   : entry->confirmed	 ? EVERY_NS
+						 : EVERY_NS / 2;
 		if (app->processes > 0 && turn_ns < due_ns) {
 			due = app;
 			due_ns = turn_ns;
@@ -189,7 +201,7 @@ const struct diagnosis *diagnoses_find(
 	const struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns)
 {
 	const struct entry *entry = diagnoses ? find(diagnoses, app) : NULL;
-	if (!entry) {
+	if (!entry || is_over(entry, app)) {
 		return NULL;
 	}
 	/* a turn is longer when more apps run than it has seconds */

@@ -12,7 +12,7 @@
 
 static struct simulation *simulation;
 static struct diagnoses *diagnoses;
-static bool hot;
+static bool hot, stopped;
 
 static struct {
 	size_t calls;
@@ -35,6 +35,7 @@ static void heats(struct simulation *of, double t_s, struct simulation_model *mo
 	(void)of;
 	(void)t_s;
 	model->stage[1].mean_ms = hot ? 100 : 40;
+	model->stopped = stopped;
 }
 
 static void sensors(struct simulation *of, double t_s)
@@ -47,10 +48,11 @@ static void sensors(struct simulation *of, double t_s)
 
 static void setup(void)
 {
-	hot = false;
+	hot = stopped = false;
 	memset(&seen, 0, sizeof(seen));
 	simulation = simulation_open(&(struct simulation_options){
 		.model = {.camera_fps = 15,
+			.target_fps = 15,
 			.stages = 2,
 			.stage = {{.name = "capture", .mean_ms = 4, .sigma_ms = 0.3},
 				{.name = "infer", .mean_ms = 40, .sigma_ms = 1}}},
@@ -158,6 +160,20 @@ START_TEST(what_was_published_is_withdrawn_when_the_app_ends)
 	ck_assert_ptr_null(diagnoses_ask(
 		diagnoses, simulation_app(simulation), simulation->now_ns, 0, &facts));
 	alloc_faults_stop();
+}
+END_TEST
+
+START_TEST(a_silence_is_over_with_the_next_frame)
+{
+	run(30);
+	stopped = true;
+	run(20);
+	ck_assert_int_eq(latest()->finding[0].cause, CAUSE_STOPPED);
+	stopped = false;
+	simulation_run(simulation, 1);
+	ck_assert_ptr_null(latest());
+	diagnoses_tick(diagnoses, simulation->now_ns);
+	ck_assert_int_ne(latest()->finding[0].cause, CAUSE_STOPPED);
 }
 END_TEST
 
