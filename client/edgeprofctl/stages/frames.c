@@ -24,6 +24,7 @@ void show_frames(struct ctl *ctl, const cJSON *reply)
 		{"NOTE", FIELD_LONG,
 			"[{~dim}last {last_fps:1} fps {idle_ms:ago}|"
 			"{?status}{!status=ok}{~dim}insufficient data|"
+			"{~dim}{fps_reason}|"
 			"{?misses}{~warn}{misses:0} missed|"
 			"{~dim}end to end p95 {end_to_end_p95_ms:1} ms]"},
 	};

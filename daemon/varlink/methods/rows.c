@@ -191,11 +191,14 @@ void row_rate(struct json *out, const struct app *app, const struct pulse *pulse
 {
 	struct app_rate_reason reason;
 	uint64_t last_ns = pulse_last_ns(pulse);
-	if (app_has_rate(app, pulse, now_ns, &reason)) {
-		json_number_opt(out, "fps", fps);
+	bool is_now = app_has_rate(app, pulse, now_ns, &reason);
+	json_number(out, "fps", is_now ? fps : (double)NAN); /* null */
+	if (is_now) {
+		json_string_opt(out, "fps_reason",
+			isnan(fps) ? "fewer than 2 frames since the start or a loss of events"
+				   : "");
 		return;
 	}
-	json_number(out, "fps", NAN); /* null */
 	json_string(out, "fps_reason", reason.text);
 	json_number_opt(out, "last_fps", fps);
 	if (last_ns > 0) {

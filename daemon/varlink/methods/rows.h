@@ -40,7 +40,7 @@ void row_event(struct json *out, const struct core *core, const struct timeline_
 void row_attributes(struct json *out, const struct stage *stage);
 /* name: of the field; NULL = an item of a list. */
 void row_advice(struct json *out, const struct core *core, const struct app *app, const char *name);
-/* The field "fps" of a stream of the app. When it is not of now, null with its reason, and what it
- * was last: fps_reason, last_fps, idle_ms. */
+/* The field "fps" of a stream of the app; null with fps_reason. When it is not of now, also what it
+ * was last: last_fps, idle_ms. */
 void row_rate(struct json *out, const struct app *app, const struct pulse *pulse, double fps,
 	uint64_t now_ns);

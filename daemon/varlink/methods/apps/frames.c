@@ -33,11 +33,13 @@ static void rate_fields(struct json *out, const struct list_cursor *cursor, cons
 {
 	struct app_rate_reason reason;
 	bool recent = !cursor->query.lifetime;
-	if (recent && !app_has_rate(app, &app->frames->pulse, cursor->now_ns, &reason)) {
-		row_rate(out, app, &app->frames->pulse, stats->fps, cursor->now_ns);
-		stats->fps = stats->frame_time_ms = (double)NAN;
-	} else {
+	if (!recent) {
 		json_number_opt(out, "fps", stats->fps);
+		return;
+	}
+	row_rate(out, app, &app->frames->pulse, stats->fps, cursor->now_ns);
+	if (!app_has_rate(app, &app->frames->pulse, cursor->now_ns, &reason)) {
+		stats->fps = stats->frame_time_ms = (double)NAN;
 	}
 }
 
