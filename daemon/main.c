@@ -18,6 +18,7 @@
 #include "daemon/host/loop.h"
 #include "daemon/publish/mqtt/options.h"
 #include "daemon/util/log.h"
+#include "proto/posix/std_fds.h"
 
 static const char usage_text[] =
 	"Usage: edgeprofd [-c FILE] [--check-config] [--root DIR] [--version]\n"
@@ -220,6 +221,7 @@ int main(int argc, char **argv)
 {
 	struct options options = {.daemon = {.pdeath_exec = "/proc/self/exe"}};
 	pdeath_exec_run(argv);
+	std_fds_hold();
 	int r = parse_options(argc, argv, &options);
 	if (r > 0) {
 		return r - 1;

@@ -10,6 +10,7 @@
 
 #include "client/edgeprofctl/command.h"
 #include "client/edgeprofctl/help.h"
+#include "proto/posix/std_fds.h"
 
 #define VERB(name) extern const struct verb verb_##name;
 #include "client/edgeprofctl/verb_list.h"
@@ -127,6 +128,7 @@ static int run(const struct command *command)
 int main(int argc, char **argv)
 {
 	struct command command;
+	std_fds_hold();
 	setlocale(LC_CTYPE, "");
 	output_ignore_sigpipe();
 	/* two modes for the shells' completion and for the build; they are no part of the usage */

@@ -335,6 +335,12 @@ class ExitCodes(Case):
                                   stderr=subprocess.PIPE, timeout=60)
             self.assertEqual(done.returncode, 74)
 
+    def test_a_closed_stdout_is_74_and_not_the_socket(self):
+        with self.daemon():
+            done = subprocess.run([CTL, "status"], env=self.environment, preexec_fn=lambda: os.close(1),
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (74, b"edgeprofctl: cannot write output: Bad file descriptor\n"))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

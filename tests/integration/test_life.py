@@ -257,6 +257,20 @@ def test_stop_leaves_no_socket_behind():
         daemon.clean()
 
 
+def test_closed_standard_streams_are_no_descriptors_of_ours():
+    """Else a log line goes to the event loop's pipes, and the daemon aborts at its stop."""
+    for closed in ((0,), (2,), (0, 1, 2)):
+        daemon = Daemon()
+        daemon.log_path.touch()
+        daemon.process = subprocess.Popen([*daemon.program, str(daemon.config_path)], env=daemon.env,
+                                          preexec_fn=lambda: [os.close(fd) for fd in closed])
+        try:
+            until("the daemon answers", daemon.answers)
+            daemon.stop()
+        finally:
+            daemon.clean()
+
+
 def test_stale_sockets_of_a_killed_daemon_are_replaced():
     daemon = Daemon()
     try:
