@@ -179,6 +179,10 @@ uint64_t frames_tick(
 	struct frames *frames, uint64_t tick_ns, uint64_t id, enum throttle_value throttled)
 {
 	bool behind = id != PROTO_NO_FRAME && frame_ids_append(&frames->ids, id);
+	if (tick_ns > frames->last_tick_ns + PULSE_IDLE_MIN_NS &&
+		pulse_idle_ns(&frames->pulse, tick_ns) > 0) {
+		frames->ticks_filled = frames->ticks_next = 0; /* the rate of now has no pause */
+	}
 	frames->skipped_ids = frames->ids.skipped;
 	frames->interval.count += tick_ns >= frames->interval_from_ns;
 	pulse_note(&frames->pulse, tick_ns);

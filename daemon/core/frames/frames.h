@@ -27,7 +27,8 @@ enum {
 
 /* Everything is NAN that there are too few frames for. */
 struct frames_stats {
-	/* G0.1, over the last FRAMES_FPS_TICKS ticks; lifetime: over all time but pauses */
+	/* G0.1, over the last FRAMES_FPS_TICKS ticks since the stream was idle (pulse.h); lifetime:
+	 * over all time but those without a process */
 	double fps;	      /* (n-1)/(t_last-t_first); NAN below 2 ticks */
 	double frame_time_ms; /* 1000/fps; NAN likewise */
 	/* G0.2, over the last window of deltas; NAN below 2 deltas */

@@ -195,7 +195,8 @@ void row_rate(struct json *out, const struct app *app, const struct pulse *pulse
 	json_number(out, "fps", is_now ? fps : (double)NAN); /* null */
 	if (is_now) {
 		json_string_opt(out, "fps_reason",
-			isnan(fps) ? "fewer than 2 frames since the start or a loss of events"
+			isnan(fps) ? "fewer than 2 frames since the start, a pause, or a loss of "
+				     "events"
 				   : "");
 		return;
 	}

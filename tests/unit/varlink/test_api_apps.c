@@ -216,7 +216,7 @@ START_TEST(frames_have_the_contract_s_numbers)
 	reply = ask("GetFrames", "{\"app\":\"cam\"}");
 	ck_assert(cJSON_IsNull(get(get(reply, "frames")->child, "fps")));
 	ck_assert_str_eq(string(get(reply, "frames")->child, "fps_reason"),
-		"fewer than 2 frames since the start or a loss of events");
+		"fewer than 2 frames since the start, a pause, or a loss of events");
 	cJSON_Delete(reply);
 	for (size_t i = 0; i < 10; i++) {
 		t_ns += (uint64_t)deltas_ms[i] * 1000000;

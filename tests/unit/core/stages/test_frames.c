@@ -108,6 +108,29 @@ START_TEST(fps_looks_at_the_last_sixty_ticks)
 }
 END_TEST
 
+START_TEST(fps_begins_again_after_an_idle_time)
+{
+	struct frames *frames = make(300);
+	struct frames_stats s;
+	double scratch[600];
+	uint64_t t_ms = 1000;
+	for (int i = 0; i < 30; i++, t_ms += 100) {
+		tick(frames, t_ms, PROTO_NO_FRAME);
+	}
+	tick(frames, t_ms += 1800, PROTO_NO_FRAME); /* not idle */
+	frames_stats(frames, scratch, &s);
+	near(s.fps, 30 / 4.8);
+	tick(frames, t_ms += 20000, PROTO_NO_FRAME);
+	frames_stats(frames, scratch, &s);
+	ck_assert(isnan(s.fps));
+	near(s.times.max, 20000);
+	tick(frames, t_ms += 100, PROTO_NO_FRAME);
+	frames_stats(frames, scratch, &s);
+	near(s.fps, 10);
+	frames_destroy(frames);
+}
+END_TEST
+
 START_TEST(equal_times_make_no_infinite_rate)
 {
 	struct frames *frames = make(300);
