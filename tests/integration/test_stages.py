@@ -5,6 +5,7 @@ daemon, its answers and edgeprofctl's."""
 import contextlib
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import tempfile
@@ -87,6 +88,9 @@ def test_window_and_lifetime_against_an_independent_reckoning():
         near(lifetime["mean_ms"], statistics.fmean(everything))
         near(lifetime["std_ms"], statistics.pstdev(everything), 1e-6)
         near(lifetime["max_ms"], everything[-1])
+        # TOTAL is of the window all the same, and says so
+        assert re.search(r"^TOTAL \(last 1\d{3} iterations\) ", daemon.ctl("stages", "--span", "lifetime").stdout, re.M)
+        assert re.search(r"^TOTAL +[\d.]+ \(last 1\d{3} iterations\)$", daemon.ctl("report").stdout, re.M)
 
 
 # covers G3.2 G3.3 G3.4 G4.5

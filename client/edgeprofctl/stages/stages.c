@@ -8,6 +8,7 @@
 
 #include "client/edgeprofctl/term/format.h"
 #include "client/edgeprofctl/verb.h"
+#include "proto/text.h"
 
 /* The numbers of a pipeline whose latest event is older say how old they are. */
 static const double OLD_MS = 2000;
@@ -26,6 +27,21 @@ static void add_total(struct table *table, const char *name, double value)
 	for (int i = 0; i < 4; i++) {
 		table_add(table, TONE_NONE, "%s", "");
 	}
+}
+
+/* The name of the row, with what it is of where the other rows are of all executions. */
+static void total_name(const cJSON *total, bool lifetime, char *ret, size_t size)
+{
+	const char *iteration = json_word(total, "iteration");
+	int64_t iterations = lifetime ? json_integer(total, "iterations") : 0;
+	struct text name = text_in(ret, size);
+	text_add(&name, "TOTAL%s", json_true(total, "total_is_sequential") ? " (sequential" : "");
+	if (iterations > 0) {
+		text_add(&name, "%slast %lld %ss", name.length > strlen("TOTAL") ? ", " : " (",
+			(long long)iterations,
+			strcmp(iteration, "stage") == 0 ? "iteration" : iteration);
+	}
+	text_add(&name, "%s", name.length > strlen("TOTAL") ? ")" : "");
 }
 
 /* What a restart of the daemon has cost. */
@@ -116,9 +132,10 @@ static void show_app(struct ctl *ctl, const cJSON *reply, const char *app)
 	stage_tree_add(&listing, reply, app);
 	if (total) {
 		/* without a measurement, the reply's 0 has no meaning */
-		add_total(&listing.table,
-			json_true(total, "total_is_sequential") ? "TOTAL (sequential)" : "TOTAL",
-			any ? json_number(total, "mean_ms") : (double)NAN);
+		char name[64];
+		bool lifetime = strcmp(json_word(first, "span"), "lifetime") == 0;
+		total_name(total, lifetime, name, sizeof(name));
+		add_total(&listing.table, name, any ? json_number(total, "mean_ms") : (double)NAN);
 		add_total(&listing.table, "MAX FPS",
 			any ? json_number(total, "max_fps") : (double)NAN);
 	}

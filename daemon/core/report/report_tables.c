@@ -9,6 +9,7 @@
 #include "daemon/core/report/report.h"
 #include "daemon/core/report/report_text.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 static bool all_are_exact(const struct app *app)
 {
@@ -39,6 +40,28 @@ void report_outside(struct report *report)
 	}
 }
 
+/* What TOTAL is of, where that is not the complete run as in the lines above it. */
+static void add_total(struct report *report, double mean_ms)
+{
+	static const char *const names[] = {[LOOP_OF_STAGES] = "iterations",
+		[LOOP_OF_TICKS] = "ticks",
+		[LOOP_OF_FRAMES] = "frames"};
+	const struct loop_window *window = &report->relations.window;
+	char bytes[96];
+	struct text of = TEXT_IN(bytes);
+	if (window->note >= 0) {
+		text_join(&of, ", ", "last %" PRIu64 " %s", window->iterations,
+			names[report->app->loop.kind]);
+	}
+	if (app_loop_is_parallel(report->app)) {
+		text_join(&of, ", ", "sequential: stages run on several threads");
+	}
+	report_line(report, "%-*s %10.1f%s%s%s", report->width, "TOTAL", mean_ms,
+		of.length > 0 ? " (" : "", bytes, of.length > 0 ? ")" : "");
+	report_line(
+		report, "%-*s %10.1f", report->width, "MAX FPS", mean_ms > 0 ? 1000 / mean_ms : 0);
+}
+
 void report_pipeline(struct report *report)
 {
 	const struct app *app = report->app;
@@ -65,10 +88,7 @@ void report_pipeline(struct report *report)
 			answer.summary.mean, answer.summary.p95, answer.summary.p99, stage->count,
 			fallback ? "  running on CPU fallback" : "");
 	}
-	report_line(report, "%-*s %10.1f%s", report->width, "TOTAL", mean_ms,
-		app_loop_is_parallel(app) ? " (sequential: stages run on several threads)" : "");
-	report_line(
-		report, "%-*s %10.1f", report->width, "MAX FPS", mean_ms > 0 ? 1000 / mean_ms : 0);
+	add_total(report, mean_ms);
 	if (report->estimated) {
 		report_line(report, "(percentiles of the whole run: within 1 %%)");
 	}
