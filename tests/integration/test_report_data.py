@@ -285,5 +285,18 @@ def test_a_live_app_and_its_recording_report_the_same_stages():
         assert "PIPELINE PROFILING REPORT" in card.stdout, card
 
 
+def test_the_report_of_an_app_that_ended_ends_with_it():
+    with Daemon() as daemon:
+        with Script(daemon) as script:
+            script.tell([f"0 complete {time.monotonic_ns()} infer 1000000 1"])
+            until("its run", lambda: daemon.call("ListApps")["apps"])
+        app = until("it ended", lambda: [a for a in daemon.call("ListApps")["apps"] if a["state"] == "ended"])[0]
+        until("samples from after its end", lambda: daemon.call("GetStatus")["time_us"] > app["until_us"] + 3_000_000)
+        tree = json.loads(daemon.ctl("report", app["name"], "--format", "json").stdout)
+        ran_s = (app["until_us"] - app["since_us"]) / 1e6
+        assert ran_s <= tree["session"]["elapsed_s"] < ran_s + 1, (ran_s, tree["session"])
+        assert any(e["text"].endswith(": ended") for e in tree["events"]), tree["events"]
+
+
 if __name__ == "__main__":
     run_tests(globals())

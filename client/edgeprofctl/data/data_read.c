@@ -121,8 +121,10 @@ static void read_notes(struct ctl *ctl, struct data *data)
 
 enum { ATTACH_US = 250000 };
 
-/* Since when the latest run of a live app goes; fails for an unknown app. */
-static int read_run(struct ctl *ctl, const char *app, char *since, size_t size)
+enum { TIME_SIZE = 32 };
+
+/* Since when the latest run of an app goes, and until when, "" = on; fails for an unknown app. */
+static int read_run(struct ctl *ctl, const char *app, char since[TIME_SIZE], char until[TIME_SIZE])
 {
 	cJSON *reply, *parameters = ctl_parameters("app", app);
 	cJSON_AddNumberToObject(parameters, "run", 0);
@@ -131,8 +133,14 @@ static int read_run(struct ctl *ctl, const char *app, char *since, size_t size)
 		ctl_fail(ctl, status, "no session, recording, app or file is named '%s'", app);
 	} else if (status == CTL_FINE) {
 		/* it counts from the moment of attaching, which may follow the first frame */
-		double since_us = json_number(json_first(reply, "totals"), "since_us") - ATTACH_US;
-		snprintf(since, size, "@%.6f", since_us > 0 ? since_us / 1e6 : 0);
+		const cJSON *run = json_first(reply, "totals");
+		double since_us = json_number(run, "since_us") - ATTACH_US;
+		double until_us = json_number(run, "until_us");
+		snprintf(since, TIME_SIZE, "@%.6f", since_us > 0 ? since_us / 1e6 : 0);
+		until[0] = '\0';
+		if (until_us > 0) { /* with the event that says how it ended */
+			snprintf(until, TIME_SIZE, "@%.6f", (until_us + ATTACH_US) / 1e6);
+		}
 		cJSON_Delete(reply);
 	}
 	return status;
@@ -187,18 +195,19 @@ static int make(struct ctl *ctl, struct data_gather *gather)
 /* From the open replay, or the daemon. */
 static int gather_all(struct ctl *ctl, struct data_gather *gather, const char *what)
 {
-	char since[32];
+	char since[TIME_SIZE], until[TIME_SIZE];
 	char *word = (char *)(uintptr_t)what;
 	gather->data->device = ask(ctl, "GetStatus", NULL);
 	if (ctl->replay) {
 		ctl->word_count = 0;
 	} else {
-		int status = read_run(ctl, what, since, sizeof(since));
+		int status = read_run(ctl, what, since, until);
 		if (status != CTL_FINE) {
 			return status;
 		}
 		gather->wanted = what;
 		ctl->options.since = since;
+		ctl->options.until = until[0] ? until : NULL;
 		ctl->words = &word;
 		ctl->word_count = 1;
 	}
