@@ -55,7 +55,7 @@ static cJSON *add_part(struct model *past, enum part part, const char *array)
 static void strip(cJSON *row)
 {
 	static const char *const kept[] = {"name", "stage", "deadline_ms", "target_fps", "depth",
-		"category", "unit", "pid", "uid", "comm"};
+		"runs_per_frame", "category", "unit", "pid", "uid", "comm"};
 	cJSON *next;
 	for (cJSON *item = row->child; item; item = next) {
 		bool keep = cJSON_IsObject(item) || cJSON_IsArray(item);
@@ -107,10 +107,13 @@ static void add_value(cJSON *row, const char *field, double value)
 		{"system", "system_percent", 1}, {"rss", "rss_bytes", 1}, {"pss", "pss_bytes", 1},
 		{"vms", "vms_bytes", 1}, {"peak_rss", "peak_rss_bytes", 1},
 		{"mean_ms", "per_frame_ms", 1}, {"miss_percent", "miss_rate", 0.01}};
+	double runs = json_number(row, "runs_per_frame"); /* of now: history has none */
 	cJSON_AddNumberToObject(row, field, value);
 	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
 		if (strcmp(renamed[i].field, field) == 0) {
-			cJSON_AddNumberToObject(row, renamed[i].member, renamed[i].factor * value);
+			bool of_frame = strcmp(renamed[i].member, "per_frame_ms") == 0;
+			double factor = of_frame && !isnan(runs) ? runs : renamed[i].factor;
+			cJSON_AddNumberToObject(row, renamed[i].member, factor * value);
 		}
 	}
 }

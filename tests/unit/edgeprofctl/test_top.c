@@ -249,11 +249,14 @@ START_TEST(the_past_has_the_stages_and_alerts_of_its_moment)
 	model_store(&live, PART_APPS,
 		parse("{\"apps\":[{\"name\":\"cam\",\"rows\":[{\"stage\":\"pre\"},{\"stage\":"
 		      "\"infer\","
-		      "\"deadline_ms\":33,\"depth\":0}]}]}"));
+		      "\"deadline_ms\":33,\"depth\":0},{\"stage\":\"detect\","
+		      "\"runs_per_frame\":0.2}]}]}"));
 	model_store(&past, PART_SERIES,
 		parse("{\"series\":[{\"name\":\"stage/cam/infer/"
 		      "mean_ms\",\"unit\":\"milliseconds\",\"step_ms\":0,"
 		      "\"time_us\":[99000000,101000000],\"mean\":[18.5,99]},"
+		      "{\"name\":\"stage/cam/detect/"
+		      "mean_ms\",\"unit\":\"milliseconds\",\"time_us\":[99000000],\"mean\":[50]},"
 		      "{\"name\":\"process/cam/"
 		      "rss\",\"unit\":\"bytes\",\"time_us\":[99500000],\"mean\":[4096]},"
 		      "{\"name\":\"frame/cam/"
@@ -278,6 +281,8 @@ START_TEST(the_past_has_the_stages_and_alerts_of_its_moment)
 	ck_assert_str_eq(json_word(stage, "stage"), "infer");
 	ck_assert_double_eq(json_number(stage, "per_frame_ms"), 18.5);
 	ck_assert_double_eq(json_number(stage, "deadline_ms"), 33);
+	ck_assert_double_eq(json_number(stage->next, "mean_ms"), 50);
+	ck_assert_double_eq_tol(json_number(stage->next, "per_frame_ms"), 10, 1e-9);
 	ck_assert_double_eq(json_number(model_first(&past, PART_PROCESSES), "rss_bytes"), 4096);
 	ck_assert_int_eq(json_count(past.parts[PART_ALERTS], "alerts"), 2);
 	ck_assert_ptr_nonnull(model_row(&past, PART_ALERTS, "rule", "old"));
