@@ -110,9 +110,9 @@ WARM = {
          "frames": 600},
         {"arrangement": "pipelined", "fps": 30.0, "deadline_ms": 33.0, "frames": 12, "reason": "only 12 frames"}]}
 WARM_TEXT = """\
-METRIC                       NOW     TRIP   STEADY          IN  VERDICT
-temperature/cpu-thermal  71.2 °C  85.0 °C  91.3 °C  4 min 10 s  rising: reaches its trip point (85.0 °C) in 250 s (221 to 290)
-temperature/gpu-thermal  55.0 °C        -        -           -  unknown: less than 60 s of history
+METRIC                       NOW     TRIP   STEADY                        IN  VERDICT
+temperature/cpu-thermal  71.2 °C  85.0 °C  91.3 °C  88.0 to 95.1  4 min 10 s  rising: reaches its trip point (85.0 °C) in 250 s (221 to 290)
+temperature/gpu-thermal  55.0 °C        -        -                         -  unknown: less than 60 s of history
 
 ARRANGEMENT   FPS  DEADLINE ms   MISSED                      P50 ms  P95 ms  P99 ms  MAX FPS  NOTE
 sequential   30.0         33.0  21.40 %  19.00 % to 24.00 %    30.1    36.4    41.0     27.5

@@ -16,6 +16,7 @@ static void show(struct ctl *ctl, const cJSON *reply)
 		{"NOW", FIELD_NUMBER, "{celsius:celsius}"},
 		{"TRIP", FIELD_NUMBER, "{trip_celsius:celsius}"},
 		{"STEADY", FIELD_NUMBER, "{steady_celsius:celsius}"},
+		{"", FIELD_TEXT, "{~dim}[{steady_low_celsius:1} to {steady_high_celsius:1}]"},
 		{"IN", FIELD_NUMBER, "{trip_in_s:s}"},
 		{"VERDICT", FIELD_LONG,
 			"[{?state=tripped}{~bad}|{?state=rising_to_trip}{~warn}]"
