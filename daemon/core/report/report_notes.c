@@ -124,6 +124,8 @@ void report_energy(struct report *report)
 	}
 }
 
+#define NEAR_NS UINT64_C(5000000000)
+
 /* Percent of one core that others than the app used when it was sampled last; NAN = not known. */
 static double others_percent(const struct report *report)
 {
@@ -132,7 +134,8 @@ static double others_percent(const struct report *report)
 	double own = (double)NAN;
 	for (size_t i = 0; core->processes && i < core->processes->rows; i++) {
 		const struct process_row *row = &core->processes->row[i];
-		bool recent = row->t_ns + UINT64_C(5000000000) > report->end_ns;
+		bool recent = row->t_ns + NEAR_NS > report->end_ns &&
+			      row->t_ns < report->end_ns + NEAR_NS; /* not of a later run */
 		if (strcmp(row->watch, report->app->name) == 0 && recent &&
 			!isnan(row->cpu_percent)) {
 			own = (isnan(own) ? 0 : own) + row->cpu_percent;

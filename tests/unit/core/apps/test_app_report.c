@@ -240,6 +240,10 @@ START_TEST(other_busy_processes_are_told_when_the_app_s_own_share_is_known)
 		.pid = 14, .watch = "edgeprofd", .cpu_percent = 5, .t_ns = T0 + 9 * S};
 	report_of("cam", T0 + 10 * S);
 	has("- other processes used 2.4 of 4 cores at its end\n");
+	processes.row[0].t_ns = T0 + 16 * S;
+	report_of("cam", T0 + 10 * S);
+	has_not("other processes");
+	processes.row[0].t_ns = T0 + 9 * S;
 	processes.row[0].cpu_percent = 300;
 	report_of("cam", T0 + 10 * S);
 	has_not("other processes");
