@@ -252,10 +252,12 @@ void app_frame_run(struct apps *apps, struct app_process *process, uint32_t inde
 		.thread = run->thread,
 		.by_id = run->by_id};
 	uint8_t idx = (uint8_t)(own->idx[index] - 1);
+	/* it shares the last index; ahead of the first frame's end there is nothing to add it to */
+	bool shares = idx == FRAME_STAGES && process->app->loop.kind == LOOP_OF_FRAMES;
 	struct frame *frame = frame_table_run(own->table, &piece, idx, run->nested);
 	if (run->skipped) {
 		frame->spoilt = true;
-	} else if (frame->counted || idx == FRAME_STAGES) { /* late, or it shares the last index */
+	} else if (frame->counted || shares) { /* counted: it is late */
 		app_loop_add(process->stages[index], 1, run->end_ns - run->start_ns);
 	}
 }

@@ -143,6 +143,29 @@ START_LOOP_TEST(a_stage_between_frames_is_outside_and_one_inside_counts_its_part
 }
 END_TEST
 
+START_LOOP_TEST(of_many_stages_in_frames_none_is_outside, SCOPES, TICKS)
+{
+	enum { MANY = 40 };
+	uint16_t stages[MANY];
+	char name[16];
+	memset(stages, 0xff, sizeof(stages));
+	for (uint64_t id = 0; id < 400; id++) {
+		uint64_t frame = frame_begin((enum style)_i, id);
+		for (int i = 0; i < MANY; i++) {
+			snprintf(name, sizeof(name), "s%d", i);
+			work(&stages[i], name, MS / 10, frame);
+		}
+		frame_end((enum style)_i, id);
+		drain();
+	}
+	drain_all();
+	for (size_t i = 0; i < app()->stages; i++) {
+		ck_assert_uint_eq(app()->stage[i]->loop.outside.runs, 0);
+	}
+	ck_assert_double_eq_tol(frame_ms(), 4, 0.01);
+}
+END_TEST
+
 START_LOOP_TEST(a_lazy_load_leaves_with_the_window, 0, STYLES)
 {
 	for (uint64_t i = 0; i < (_i == NOTHING ? 1040 : 310); i++) {
