@@ -22,13 +22,9 @@ double data_frame_ms(const struct data_frame *frame)
 	return isnan(frame->total_ms) ? frame->time_ms : frame->total_ms;
 }
 
-bool data_is_outermost(const struct data *data, const struct data_stage *stage)
+bool data_is_outermost(const struct data_stage *stage, const struct data_execution *one)
 {
-	bool ret = !stage->left_out;
-	for (int at = stage->parent; at >= 0; at = data->stage[at].parent) {
-		ret = ret && data->stage[at].left_out;
-	}
-	return ret;
+	return !stage->left_out && !one->inside;
 }
 
 const struct data_stage *data_stage(const struct data *data, const char *name)

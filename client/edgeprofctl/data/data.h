@@ -32,6 +32,7 @@ struct data_execution {
 	double at_s, ms;
 	size_t frame; /* index; DATA_NO_FRAME: outside of any */
 	int throttled;
+	bool inside; /* of another one that is in the sum of a frame */
 };
 #define DATA_NO_FRAME ((size_t)-1)
 
@@ -105,8 +106,9 @@ void data_finish(struct data *data);
 
 /* The duration of a frame: its total, else the time since the one before. */
 double data_frame_ms(const struct data_frame *frame);
-/* Whether the stage is in the sum of a frame: not a total, and in nothing but totals. */
-bool data_is_outermost(const struct data *data, const struct data_stage *stage);
+/* Whether the stage's execution is in the sum of a frame: of no total, and in nothing but totals.
+ */
+bool data_is_outermost(const struct data_stage *stage, const struct data_execution *one);
 
 /* Of values in any order; they are sorted in place. */
 struct proto_summary data_numbers_of(double *values, size_t count);

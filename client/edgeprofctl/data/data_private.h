@@ -13,7 +13,8 @@ enum { DATA_STAGES_MAX = 512, DATA_SERIES_MAX = 4096 };
 /* An execution of a stage. */
 struct data_run {
 	uint64_t start_ns, end_ns, frame_id;
-	size_t frame; /* index, or DATA_NO_FRAME */
+	size_t frame;		       /* index, or DATA_NO_FRAME */
+	const struct data_run *around; /* in the same thread; NULL: it is outermost */
 	uint32_t process;
 	uint16_t stage, thread;
 	uint8_t depth;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data_stages.c: makes stages of the runs of an app: in which other one each mostly runs, its own
- * time, its cost per frame, and the frame's total. A stage is in TOTAL unless it is a total itself
- * or inside of one that is counted: that time would count twice.
+ * time, its cost per frame, and the frame's total. An execution is in TOTAL unless it is a total
+ * itself or inside of one that is counted: that time would count twice.
  */
 #include "client/edgeprofctl/data/data_private.h"
 
@@ -33,19 +33,20 @@ static double ms_of(const struct data_run *run)
 
 /* What has ended before a run of the same thread and started in it was inside. Counts for each pair
  * how often; stage's own time becomes less by that of its children. */
-static void relate(struct data_records *records, const struct data_run **run, uint32_t *inside)
+static void relate(struct data_records *records, struct data_run **run, uint32_t *inside)
 {
 	size_t waiting = 0; /* runs that have no parent yet; they stand in front */
 	for (size_t i = 0; i < records->run_count; i++) {
-		const struct data_run *parent = run[i];
+		struct data_run *parent = run[i];
 		while (waiting > 0) {
-			const struct data_run *child = run[waiting - 1];
+			struct data_run *child = run[waiting - 1];
 			if (child->process != parent->process || child->thread != parent->thread ||
 				child->depth <= parent->depth ||
 				child->start_ns < parent->start_ns) {
 				break;
 			}
 			waiting--;
+			child->around = parent;
 			if (child->depth == parent->depth + 1) {
 				inside[child->stage * records->stage_count + parent->stage]++;
 				records->stage[parent->stage].self_ms -= ms_of(child);
@@ -61,14 +62,14 @@ static void relate(struct data_records *records, const struct data_run **run, ui
 static int parent_of(const struct data_records *records, const uint32_t *inside, size_t stage)
 {
 	const uint32_t *votes = &inside[stage * records->stage_count];
-	size_t most = 0, all = 0;
+	size_t most = stage, all = 0, count = records->stage[stage].count - votes[stage];
 	for (size_t i = 0; i < records->stage_count; i++) {
-		all += votes[i];
-		most = votes[i] > votes[most] ? i : most;
+		bool other = i != stage; /* in itself it is by recursion */
+		all += other ? votes[i] : 0;
+		most = other && votes[i] > 0 && (most == stage || votes[i] > votes[most]) ? i
+											  : most;
 	}
-	return votes[most] == 0 || most == stage || 2 * all < records->stage[stage].count
-		       ? -1
-		       : (int)most;
+	return most == stage || 2 * all < count ? -1 : (int)most;
 }
 
 static void find_parents(struct data_records *records, const uint32_t *inside)
@@ -136,6 +137,17 @@ static void add_tree(struct data_gather *gather, int parent, int new_parent, uns
 	}
 }
 
+/* The same stage may be inside of another one here, and on its own there. */
+static bool is_inside(
+	const struct data *data, const struct data_run *run, const int index[DATA_STAGES_MAX])
+{
+	const struct data_run *at = run->around;
+	while (at && data->stage[index[at->stage]].left_out) {
+		at = at->around;
+	}
+	return at;
+}
+
 static void add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX])
 {
 	for (size_t i = 0; i < gather->best.run_count; i++) {
@@ -146,20 +158,20 @@ static void add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX
 			(struct data_execution){.at_s = data_seconds(gather, run->end_ns),
 				.ms = ms_of(run),
 				.frame = run->frame,
-				.throttled = run->throttled};
+				.throttled = run->throttled,
+				.inside = is_inside(gather->data, run, index)};
 	}
 }
 
 static void sum_stage(struct data *data, struct data_stage *stage, double *values, double *totals)
 {
 	double inside_ms = 0;
-	bool counted = data_is_outermost(data, stage);
 	for (size_t i = 0; i < stage->count; i++) {
 		const struct data_execution *one = &stage->execution[i];
 		values[i] = one->ms;
 		if (one->frame != DATA_NO_FRAME) {
 			inside_ms += one->ms;
-			totals[one->frame] += counted ? one->ms : 0;
+			totals[one->frame] += data_is_outermost(stage, one) ? one->ms : 0;
 		}
 	}
 	stage->ms = data_numbers_of(values, stage->count);
@@ -209,7 +221,7 @@ int data_make_stages(struct data_gather *gather)
 	struct data *data = gather->data;
 	size_t order[DATA_STAGES_MAX];
 	int index[DATA_STAGES_MAX] = {0}, r = -ENOMEM;
-	const struct data_run **run = calloc(records->run_count + 1, sizeof(*run));
+	struct data_run **run = calloc(records->run_count + 1, sizeof(*run));
 	uint32_t *inside = calloc(records->stage_count * records->stage_count + 1, sizeof(*inside));
 	data->stage = calloc(records->stage_count + 1, sizeof(*data->stage));
 	if (run && inside && data->stage) {

@@ -128,13 +128,13 @@ static void sum_by_frame(const struct data *data, size_t number, double *sum)
 	}
 	for (size_t s = 0; s < data->stage_count; s++) {
 		const struct data_stage *stage = &data->stage[s];
-		bool part =
-			number < data->stage_count ? s == number : data_is_outermost(data, stage);
 		double sign = number < data->stage_count ? 1 : -1;
-		for (size_t i = 0; part && i < stage->count; i++) {
-			size_t frame = stage->execution[i].frame;
-			if (frame < data->frame_count && isfinite(stage->execution[i].ms)) {
-				sum[frame] += sign * stage->execution[i].ms;
+		for (size_t i = 0; i < stage->count; i++) {
+			const struct data_execution *one = &stage->execution[i];
+			bool part = number < data->stage_count ? s == number
+							       : data_is_outermost(stage, one);
+			if (part && one->frame < data->frame_count && isfinite(one->ms)) {
+				sum[one->frame] += sign * one->ms;
 			}
 		}
 	}

@@ -164,15 +164,18 @@ static void add_groups(
 	}
 }
 
-/* What a frame costs, by the outermost stages. */
+/* What a frame costs, by the outermost executions. */
 static void add_total(cJSON *tree, const struct data *data)
 {
 	cJSON *row = report_add_row(cJSON_AddArrayToObject(tree, "totals"));
 	double mean_ms = 0;
 	for (size_t i = 0; i < data->stage_count; i++) {
 		const struct data_stage *stage = &data->stage[i];
-		bool counts = data_is_outermost(data, stage) && !isnan(stage->per_frame_ms);
-		mean_ms += counts ? stage->per_frame_ms : 0;
+		for (size_t k = 0; k < stage->count; k++) {
+			const struct data_execution *one = &stage->execution[k];
+			bool counts = one->frame != DATA_NO_FRAME && data_is_outermost(stage, one);
+			mean_ms += counts ? one->ms / (double)data->frame_count : 0;
+		}
 	}
 	report_add_word(row, "app", data->app);
 	bool known = data->frame_count > 0 && data->stage_count > 0;

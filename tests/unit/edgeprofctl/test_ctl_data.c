@@ -320,6 +320,39 @@ START_TEST(a_stage_total_and_what_is_inside_of_others_count_once)
 }
 END_TEST
 
+/* post is inside of infer and on its own; capture in log and in itself. */
+START_TEST(executions_are_inside_not_stages)
+{
+	struct row rows[64];
+	size_t count = 0;
+	begin("");
+	for (int i = 0; i < 4; i++) {
+		double at = 100.0 * i;
+		rows[count++] = (struct row){"complete", 4, 0, at + 1, 4, i, 1};
+		rows[count++] = (struct row){"complete", 1, 0, at, 10, i, 0};
+		rows[count++] = (struct row){"complete", 4, 0, at + 10, 4, i, 0};
+		rows[count++] = (struct row){"complete", 0, 0, at + 22, 2, i, 2};
+		rows[count++] = (struct row){"complete", 0, 0, at + 21, 4, i, 1};
+		rows[count++] = (struct row){"complete", 3, 0, at + 20, 6, i, 0};
+		rows[count++] = (struct row){"frame", -1, 0, at, 30, i, 0};
+	}
+	records(rows, count);
+	ck_assert_int_eq(finish(""), CTL_FINE);
+	const struct data_stage *post = data_stage(&data, "post"), *log = data_stage(&data, "log"),
+				*capture = data_stage(&data, "capture");
+	double sum_ms = 0;
+	for (size_t s = 0; s < data.stage_count; s++) {
+		for (size_t i = 0; i < data.stage[s].count; i++) {
+			const struct data_execution *one = &data.stage[s].execution[i];
+			sum_ms += data_is_outermost(&data.stage[s], one) ? one->ms : 0;
+		}
+	}
+	ck_assert_double_eq_tol(sum_ms / 4, 10 + 4 + 6, 1e-9);
+	ck_assert_double_eq_tol(post->per_frame_ms, 8, 1e-9);
+	ck_assert(&data.stage[capture->parent] == log && capture->depth == 1);
+}
+END_TEST
+
 START_TEST(ids_that_are_used_again_are_other_frames)
 {
 	struct row rows[64];

@@ -114,8 +114,10 @@ static void measure(size_t count)
 				    (slow ? 38 + (double)(i % 7) : 0);
 			values[i] = ms;
 			sums[i] += stages[s].parent < 0 ? ms : 0;
-			stage->execution[i] =
-				(struct data_execution){.ms = ms, .frame = i, .throttled = hot};
+			stage->execution[i] = (struct data_execution){.ms = ms,
+				.frame = i,
+				.throttled = hot,
+				.inside = stages[s].parent >= 0};
 		}
 		stage->ms = numbers_of(values, stage->count);
 		stage->per_frame_ms = stage->ms.mean;
