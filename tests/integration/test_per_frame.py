@@ -153,6 +153,39 @@ def test_stages_on_two_threads_have_a_sequential_total():
         assert "TOTAL (sequential)" in daemon.ctl("stages", "loop").stdout
 
 
+HELPER = """
+import sys, time, edgeprof
+edgeprof.connect("loop")
+for i in range(100):
+    with edgeprof.frame():
+        with edgeprof.stage("pre"):
+            with edgeprof.stage("copy"):
+                time.sleep(.004)
+        with edgeprof.stage("infer"):
+            time.sleep(.004)
+        with edgeprof.stage("copy"):
+            time.sleep(.004)
+print(0, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_helper_inside_a_stage_and_on_its_own_counts_once():
+    """What the frames are in stages is measured frame by frame; live and of raw records TOTAL is the same."""
+    with Daemon() as daemon:
+        env = dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python"))
+        with program(["python3", "-c", HELPER], env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as app:
+            app.stdout.readline()
+            frames = until("all frames", lambda: [
+                f for f in daemon.call("GetFrames", app="loop")["frames"] if f["total_count"] == 100])[0]
+            live = daemon.call("ListStages", app="loop")["totals"][0]["mean_ms"]
+            raw = json.loads(daemon.ctl("report", "loop", "--format", "json").stdout)["totals"][0]["mean_ms"]
+            app.stdin.close()
+            app.wait()
+    for total in (live, raw):
+        assert abs(total / frames["stage_sum_mean_ms"] - 1) < 0.05, (live, raw, frames)
+
+
 UNITS = """
 import sys, edgeprof
 edgeprof.connect("loop")

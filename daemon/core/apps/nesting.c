@@ -112,6 +112,7 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 	struct app_slot *own = slot_of(process, slot, depth > 0);
 	stage->depth = (uint8_t)depth;
 	stage->nested_count += depth > 0;
+	stage->nested_ns += depth > 0 && !skipped ? record->value : 0;
 	if (!own) {
 		return;
 	}

@@ -47,6 +47,30 @@ static bool is_part(const struct app_relations *relations, size_t i, size_t pare
 	return !relations->is_total[parent];
 }
 
+/* The part of a stage's time that is not inside of one that is a part of the total. Which runs were
+ * in which parent is not known, only how many of the parents' had some. */
+static double outermost(const struct app *app, const struct app_relations *relations, size_t i)
+{
+	const struct stage *stage = app->stage[i];
+	uint64_t all = 0, inside = 0;
+	for (size_t k = 0; k < stage->parents && k < STAGE_PARENTS; k++) {
+		size_t at = 0;
+		while (at < app->stages && app->stage[at]->serial != stage->parent[k].serial) {
+			at++;
+		}
+		bool part = at < app->stages &&
+			    (is_part(relations, i, at) || any_ancestor(relations, at, is_part));
+		all += stage->parent[k].runs;
+		inside += part ? stage->parent[k].runs : 0;
+	}
+	double nested =
+		stage->total_ns > 0 ? (double)stage->nested_ns / (double)stage->total_ns : 0;
+	double part = all > 0 ? 1 - nested * (double)inside / (double)all : 1;
+	bool root = relations->parent[i] ==
+		    APP_NO_STAGE; /* of a circle, inside of what has not ended */
+	return part > 0 || !root ? part : 1;
+}
+
 static bool is_itself(const struct app_relations *relations, size_t i, size_t parent)
 {
 	(void)relations;
@@ -100,7 +124,7 @@ void app_relate(const struct app *app, struct app_relations *ret)
 			continue;
 		}
 		uint64_t self_ns = app->stage[i]->total_ns - app->stage[i]->children_ns;
-		ret->counts[i] = !any_ancestor(ret, i, is_part);
+		ret->counts[i] = outermost(app, ret, i);
 		ret->self_ns[i] = self_ns;
 		ret->total_ns += self_ns;
 		ret->category_ns[ret->category[i]] += self_ns;
@@ -171,10 +195,8 @@ double app_frame_ms(const struct app *app, const struct app_relations *relations
 {
 	double sum_ms = 0;
 	for (size_t i = 0; i < app->stages; i++) {
-		double cost_ms = relations->counts[i] ? app_per_frame_ms(app, relations,
-								app->stage[i], query, NULL)
-						      : (double)NAN;
-		sum_ms += isnan(cost_ms) ? 0 : cost_ms;
+		double cost_ms = app_per_frame_ms(app, relations, app->stage[i], query, NULL);
+		sum_ms += isnan(cost_ms) ? 0 : relations->counts[i] * cost_ms;
 	}
 	return sum_ms;
 }

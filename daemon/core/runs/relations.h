@@ -17,9 +17,9 @@ enum { APP_NO_STAGE = -1 };
 /* By index into app->stage. Groups are named by the index of their first stage. */
 struct app_relations {
 	int16_t parent[APP_STAGES_MAX]; /* the stage it mostly runs in; APP_NO_STAGE = none */
-	/* A part of the app's total: no total itself, and with no parent that is a part already
-	 * (acceptance.md, mistake 12). */
-	bool counts[APP_STAGES_MAX];
+	/* The part of its time that is a part of the app's total: 0 of a total itself, and without
+	 * runs inside of a stage that is a part already (acceptance.md, mistake 12). */
+	double counts[APP_STAGES_MAX];
 	bool is_total[APP_STAGES_MAX]; /* or time spent waiting: stage_is_work() */
 	uint8_t category[APP_STAGES_MAX], unit[APP_STAGES_MAX];
 	/* Its own, else that of the nearest stage around it that has one; "" = none. Of the app. */

@@ -25,8 +25,8 @@ struct app_run_sum {
 #define STAGE(member) offsetof(struct stage, member)
 static const size_t stage_sums[] = {STAGE(rss_measured), STAGE(count), STAGE(misses), STAGE(judged),
 	STAGE(orphan_ends), STAGE(abandoned), STAGE(failed), STAGE(total_ns), STAGE(unknown_count),
-	STAGE(warmup_skipped), STAGE(nested_count), STAGE(children_ns), STAGE(loop.outside.runs),
-	STAGE(loop.outside.ns)};
+	STAGE(warmup_skipped), STAGE(nested_count), STAGE(nested_ns), STAGE(children_ns),
+	STAGE(loop.outside.runs), STAGE(loop.outside.ns)};
 static const size_t stage_max[] = {
 	STAGE(max_ns), STAGE(worst_ns), STAGE(longest_misses), STAGE(last_ns)};
 #undef STAGE

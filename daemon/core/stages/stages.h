@@ -154,6 +154,7 @@ struct stage {
 	int64_t rss_over_max;	    /* largest growth over the limit since the last sample */
 	/* nesting; by nesting.c */
 	uint64_t nested_count;
+	uint64_t nested_ns;   /* of total_ns, of runs inside of others */
 	uint64_t children_ns; /* of total_ns, in stages that ran right inside */
 	uint8_t depth;	      /* of the last run */
 	uint8_t parents;

@@ -83,6 +83,32 @@ START_TEST(the_parent_seen_most_often_wins_and_others_are_flagged)
 }
 END_TEST
 
+START_TEST(of_a_stage_inside_and_on_its_own_the_latter_counts)
+{
+	uint16_t pre = declare("pre"), copy = declare("copy"), infer = declare("infer");
+	for (int i = 0; i < 40; i++) {
+		run_in(1, copy, T0, 1 * MS);
+		run_in(1, copy, T0, 1 * MS);
+		run_in(1, copy, T0, 1 * MS);
+		run_in(0, pre, T0, 4 * MS);
+		run_in(0, infer, T0, 5 * MS);
+		run_in(0, copy, T0, 9 * MS);
+	}
+	ck_assert_str_eq(parent("copy"), "pre");
+	const struct window_query recent = {.lifetime = false};
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_double_eq_tol(relations.counts[0], 0.75, 1e-9);
+	double copy_ms = app_per_frame_ms(app(), &relations, stage("copy"), &recent, NULL);
+	double frame_ms = app_frame_ms(app(), &relations, &recent);
+	ck_assert_double_eq_tol(
+		app_per_frame_ms(app(), &relations, stage("pre"), &recent, NULL) +
+			app_per_frame_ms(app(), &relations, stage("infer"), &recent, NULL) +
+			0.75 * copy_ms,
+		frame_ms, 1e-9);
+}
+END_TEST
+
 START_TEST(a_in_b_in_a_has_a_root)
 {
 	uint16_t a = declare("a"), b = declare("b");
