@@ -130,6 +130,17 @@ static void write_frame(void)
 	}
 }
 
+/* Muxers and payloaders make several buffers of one: of its frame, with no other timestamp. */
+static bool continues_frame(struct element *own, const struct entry *entry)
+{
+	bool same = entry->frame != EDGEPROF_NO_FRAME && entry->frame == own->last_frame &&
+		    (entry->pts == own->last_pts || entry->pts == GST_CLOCK_TIME_NONE ||
+			    own->last_pts == GST_CLOCK_TIME_NONE);
+	own->last_frame = entry->frame;
+	own->last_pts = same && entry->pts == GST_CLOCK_TIME_NONE ? own->last_pts : entry->pts;
+	return same;
+}
+
 static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_ns)
 {
 	struct element *own = entry->to->own;
@@ -145,6 +156,12 @@ static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_
 	edgeprof_complete(own->stage, entry->start_ns + wait_ns, took_ns - wait_ns, entry->frame);
 	if (thread.late == own) {
 		thread.late = NULL;
+		return;
+	}
+	if (continues_frame(own, entry)) {
+		if (thread.framed && thread.frame == entry->frame) {
+			thread.frame_ns = end_ns - thread.frame_start_ns;
+		}
 		return;
 	}
 	if (element_owns_frames(own)) {

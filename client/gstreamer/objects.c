@@ -94,9 +94,10 @@ static struct element *element_of(GstElement *object)
 	if (element) {
 		return element;
 	}
-	struct element made = {.kind = naming_is_queue(object)	  ? ELEMENT_QUEUE
-				       : GST_IS_BASE_SINK(object) ? ELEMENT_SINK
-								  : ELEMENT_FILTER};
+	struct element made = {.last_frame = EDGEPROF_NO_FRAME,
+		.kind = naming_is_queue(object)	   ? ELEMENT_QUEUE
+			: GST_IS_BASE_SINK(object) ? ELEMENT_SINK
+						   : ELEMENT_FILTER};
 	connect_once();
 	naming_stage(object, made.name, sizeof(made.name));
 	made.stage = edgeprof_stage_declare(made.name, naming_category(object), NULL, 0);

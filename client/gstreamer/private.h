@@ -46,9 +46,10 @@ struct element {
 	int stage;		   /* of edgeprof.h */
 	char name[64];
 	uint64_t due_ns; /* of the next value of the gauge */
-	uint64_t count;	 /* sink: buffers since since_ns */
+	uint64_t count;	 /* sink: frames since since_ns */
 	uint64_t since_ns;
-	uint64_t dropped_count; /* that the last QoS message reported */
+	uint64_t last_frame, last_pts; /* sink: of the last buffer */
+	uint64_t dropped_count;	       /* that the last QoS message reported */
 	struct pad *sink[SINK_PADS];
 };
 

@@ -215,6 +215,22 @@ def test_encoders_that_hold_frames_back():
     return None if len(encoders) == 2 else "no x264enc: gstreamer1.0-plugins-ugly"
 
 
+def test_buffers_that_are_made_of_one_are_one_frame():
+    for chain in ("jpegenc ! matroskamux", "multipartmux", "rtpvrawpay mtu=400", "queue ! avimux"):
+        with Daemon() as daemon:
+            launch(SOURCE.format(60) + f" ! {chain} ! tee name=t ! fakesink async=false t. ! fakesink async=false",
+                   daemon)
+            buffers = stages_of(daemon)["fakesink0"]["count"]
+            frames, newest = frames_of(daemon)
+            # a header and an index of the file are none of the source's frames
+            assert buffers >= 120 and 60 <= frames["total_count"] <= 64, (chain, buffers, frames)
+            assert frames["skipped_ids"] == 0 and {"fakesink0", "fakesink1"} <= set(parts(newest[10])), (chain, frames)
+    with Daemon() as daemon:  # what is shown three times, at its own times, is three
+        launch(SOURCE.format(20) + " ! videorate ! video/x-raw,framerate=90/1 ! fakesink", daemon)
+        buffers = stages_of(daemon)["fakesink"]["count"]
+        assert 50 <= buffers == frames_of(daemon)[0]["total_count"], buffers
+
+
 def test_pads_that_appear_while_it_runs():
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
         launch(f"webmmux name=m ! filesink location={folder}/a.webm"
