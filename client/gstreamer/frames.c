@@ -38,10 +38,12 @@ void frames_arrive(struct pad *pad, const struct input *input)
 	if (pad->own->kind == ELEMENT_QUEUE) {
 		tail = __atomic_load_n(&pad->tail, __ATOMIC_ACQUIRE);
 	}
-	if (head - tail <= pad->mask) { /* a longer queue's last ones are not measured */
-		store(&pad->input[head & pad->mask], input);
-		__atomic_store_n(&pad->head, head + 1, __ATOMIC_RELEASE);
+	if (head - tail > pad->mask) { /* a longer queue's last ones are not measured */
+		__atomic_fetch_add(&pad->beyond, 1, __ATOMIC_RELAXED);
+		return;
 	}
+	store(&pad->input[head & pad->mask], input);
+	__atomic_store_n(&pad->head, head + 1, __ATOMIC_RELEASE);
 }
 
 /* The latest arrival of that time; false: none of those that are kept. */
@@ -69,6 +71,7 @@ static bool inputs_take(
 		if (ret->item == item && ret->time == time) {
 			*skipped = i - tail;
 			__atomic_store_n(&pad->tail, i + 1, __ATOMIC_RELEASE);
+			pad->missed = 0;
 			return true;
 		}
 	}
@@ -100,16 +103,34 @@ static uint64_t frame_inside(const struct entry *in, struct pad *from, uint64_t 
 									     : new_frame(from);
 }
 
-/* A queue's property; queues that are not leaky lose buffers only when they are flushed. */
-static bool is_leaky(GstPad *object)
+/* A queue's property, and how many buffers it holds; queues that are not leaky lose buffers only
+ * when they are flushed. */
+static bool is_leaky(GstPad *object, guint *level)
 {
 	int leaky = 0;
 	GstElement *queue = gst_pad_get_parent_element(object);
 	if (queue && g_object_class_find_property(G_OBJECT_GET_CLASS(queue), "leaky")) {
-		g_object_get(queue, "leaky", &leaky, NULL);
+		g_object_get(queue, "leaky", &leaky, "current-level-buffers", level, NULL);
 	}
 	gst_clear_object(&queue);
 	return leaky != 0;
+}
+
+/* A buffer leaves a queue that arrived when no entry was free: how many have been dropped. Where
+ * the queue is leaky, those that have the entries are older, and will never leave; elsewhere they
+ * follow unless they were flushed. */
+static uint64_t inputs_miss(GstPad *object, struct pad *pad)
+{
+	uint64_t head = __atomic_load_n(&pad->head, __ATOMIC_ACQUIRE), kept = head - pad->tail;
+	guint level = 0;
+	bool leaky = kept > pad->mask && is_leaky(object, &level);
+	if (kept <= pad->mask || (!leaky && ++pad->missed <= INPUTS_QUEUE)) {
+		return 0;
+	}
+	uint64_t gone = kept + __atomic_exchange_n(&pad->beyond, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&pad->tail, head, __ATOMIC_RELEASE);
+	pad->missed = 0;
+	return leaky && gone > level + UINT64_C(1) ? gone - level - 1 : 0;
 }
 
 /* The buffer came into the element on another thread: it has been there since, with the same
@@ -133,13 +154,17 @@ static uint64_t leaves_async(
 			found = inputs_find(sink, time, &input);
 		}
 	}
+	guint level;
+	if (queue && !found && from->arrivals) {
+		skipped = inputs_miss(object, from->arrivals);
+	}
+	if (skipped > 0 && is_leaky(object, &level)) {
+		edgeprof_counter(element_name(own, "dropped", NULL), (double)skipped);
+	}
 	if (!found) {
 		return queue || time == GST_CLOCK_TIME_NONE ? EDGEPROF_NO_FRAME : new_frame(from);
 	}
 	edgeprof_complete(own->stage, input.at_ns, now_ns - input.at_ns, input.frame);
-	if (skipped > 0 && is_leaky(object)) {
-		edgeprof_counter(element_name(own, "dropped", NULL), (double)skipped);
-	}
 	if (queue && now_ns >= own->due_ns) {
 		uint64_t head = __atomic_load_n(&from->arrivals->head, __ATOMIC_RELAXED);
 		own->due_ns = now_ns + LEVEL_NS;

@@ -130,7 +130,7 @@ static struct pad *pad_new(struct element *own, bool is_sink)
 	pad->own = own;
 	pad->arrivals = NULL;
 	pad->stream = pad->number = pad->origin = 0;
-	pad->head = pad->tail = pad->mask = 0;
+	pad->head = pad->tail = pad->mask = pad->beyond = pad->missed = 0;
 	if (!own || !is_sink || own->kind == ELEMENT_SINK) {
 		return pad;
 	}

@@ -61,9 +61,11 @@ struct pad {
 	uint64_t number;       /* of the next of them */
 	uint64_t origin;       /* of a source pad: the timestamp of running time 0 */
 	/* of a sink pad: what arrived last, written by the thread that pushes there */
-	uint64_t head; /* arrivals; atomic */
-	uint64_t tail; /* departures from a queue; atomic */
-	uint64_t mask; /* of input; 0: nothing is kept */
+	uint64_t head;	 /* arrivals; atomic */
+	uint64_t tail;	 /* departures from a queue; atomic */
+	uint64_t beyond; /* arrivals in a queue that found no free entry; atomic */
+	uint64_t missed; /* departures in a row of such */
+	uint64_t mask;	 /* of input; 0: nothing is kept */
 	struct input *input;
 };
 

@@ -190,6 +190,30 @@ def test_what_a_leaky_queue_drops_is_counted():
         assert stages["queue"]["count"] == frames["total_count"], stages
 
 
+def test_a_leaky_queue_that_stands_still_is_measured_afterwards():
+    with Daemon() as daemon:
+        passed = int(run_python(daemon, f"""
+import time
+pipeline = Gst.parse_launch("{SOURCE.format(1200)} ! identity name=a sleep-time=1000 ! queue leaky=downstream max-size-buffers=2"
+                            " ! identity name=b ! fakesink")
+counts = {{"a": 0, "b": 0}}
+def count(pad, info, name):
+    counts[name] += 1
+    while name == "b" and counts["b"] == 10 and counts["a"] < 800:
+        time.sleep(0.01)
+    return Gst.PadProbeReturn.OK
+for name in counts:
+    pipeline.get_by_name(name).get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, count, name)
+pipeline.set_state(Gst.State.PLAYING)
+pipeline.get_bus().timed_pop_filtered(Gst.CLOCK_TIME_NONE, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+pipeline.set_state(Gst.State.NULL)
+print(counts["b"])
+"""))
+        queue, dropped = stages_of(daemon)["queue"], sum(values_of(daemon, "dropped_queue"))
+        assert 10 < passed < 500 and passed + dropped == 1200, (passed, dropped)
+        assert passed - 4 <= queue["count"] <= passed, (passed, queue)
+
+
 def test_late_buffers_that_a_sink_drops_are_no_frames():
     with Daemon() as daemon:
         launch("videotestsrc num-buffers=40 ! video/x-raw,width=32,height=32,framerate=100/1"
