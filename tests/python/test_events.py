@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Python programs and the real daemon: what they record arrives, exactly, whatever happens to either."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -174,6 +175,34 @@ assert c["dropped"] == 0 and c["sent"] == 8*300*4 + 41 + 12 + 2, c
         self.assertGreaterEqual(stages["shared"]["min_ms"], 9)
         self.assertGreaterEqual(stages["shared"]["max_ms"], 59)
         self.assertEqual(counts["generator"], 1)
+
+    def test_frames_of_tasks_end_in_any_order(self):
+        code = """
+import asyncio, edgeprof
+edgeprof.connect("overlap")
+async def task(delay):
+    with edgeprof.frame(delay):
+        await asyncio.sleep(delay / 1000)
+        with edgeprof.stage("task%d" % delay): pass
+async def tasks(): await asyncio.gather(task(10), task(60))
+asyncio.run(tasks())
+with edgeprof.stage("after"): pass
+with edgeprof.frame(7):
+    with edgeprof.frame(8): pass
+    with edgeprof.stage("outer"): pass
+with edgeprof.stage("after"): pass
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "overlap") or {}).get("state") == "ended")
+        found = []
+        with contextlib.closing(self.daemon.client()) as client:
+            for reply in client.stream("ExportTrace", app="overlap"):
+                records = reply.get("records", {"name": []})
+                found += [(reply["names"][name], records["frame"][i]) for i, name in enumerate(records["name"])
+                          if records["kind"][i] == "complete"]
+        self.assertEqual([frame for name, frame in found if name == "after"], ["", ""], found)
+        self.assertIn(("outer", "7"), found)
+        self.assertIn(("task60", "60"), found)
 
     def test_threads_that_come_and_go_need_no_more_slots(self):
         code = """

@@ -35,6 +35,7 @@ class frame:
         self._generation = process.generation
         self._outer = thread.frame
         thread.frame = self.id
+        thread.frames += 1
         self._start = monotonic_ns()
         return self
 
@@ -42,7 +43,12 @@ class frame:
         end = monotonic_ns()
         thread = current()
         start, self._start = self._start, None
-        thread.frame = self._outer
+        # to the frame around it, which may have ended before (asyncio tasks): after the last one none is open
+        thread.frames = max(0, thread.frames - 1)
+        if not thread.frames:
+            thread.frame = L.NO_FRAME
+        elif thread.frame == self.id:
+            thread.frame = self._outer
         if process.on_frame is not None and start is not None:
             process.on_frame(end, end - start)
         if start is None or self._generation != process.generation:

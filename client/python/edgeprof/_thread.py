@@ -38,7 +38,7 @@ class Thread:
     """All that the events of one thread need."""
 
     __slots__ = (
-        "ident", "depth", "frame", "busy", "gate", "quiet", "head", "full", "origin",
+        "ident", "depth", "frame", "frames", "busy", "gate", "quiet", "head", "full", "origin",
         "buffer", "slot8", "slot32", "slot64", "slot", "scopes", "unattached", "generation",
         "__weakref__",
     )  # fmt: skip
@@ -48,6 +48,7 @@ class Thread:
         self.generation = process.generation
         self.depth = 0
         self.frame = L.NO_FRAME
+        self.frames = 0  # open ones
         self.busy = False
         self.quiet = 0  # until then no daemon will be looked for, and none is there
         self.gate = 0  # at this time prepare() wants to be asked

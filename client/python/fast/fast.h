@@ -15,9 +15,10 @@
 
 /* What a thread has open, as Python knows it: libedgeprof holds nothing without a daemon. */
 struct local {
-	uint64_t frame; /* that the next events carry */
-	uint32_t depth; /* open stages */
-	bool placed;	/* libedgeprof shows them to the daemon */
+	uint64_t frame;	 /* that the next events carry */
+	uint32_t frames; /* open ones */
+	uint32_t depth;	 /* open stages */
+	bool placed;	 /* libedgeprof shows them to the daemon */
 	struct {
 		edgeprof_token token;
 		uint64_t frame;

@@ -99,6 +99,7 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
 		if (s->index == FRAME) {
 			token.start_ns = edgeprof_now();
 			own = outer;
+			l->frames++;
 		} else {
 			token = begin_stage(s->index, l, own);
 		}
@@ -194,6 +195,18 @@ static void end_stage(int index, struct local *l, const struct entry *e, uint32_
 	}
 }
 
+/* To the frame around it, which may have ended before (asyncio tasks): after the last one none is
+ * open. */
+static void end_frame(struct local *l, uint64_t frame, uint64_t outer)
+{
+	l->frames -= l->frames > 0;
+	if (l->frames == 0) {
+		set_frame(l, EDGEPROF_NO_FRAME);
+	} else if (l->frame == frame) {
+		set_frame(l, outer);
+	}
+}
+
 static PyObject *stage_exit(PyObject *self, PyObject *args)
 {
 	struct stage *s = (struct stage *)self;
@@ -203,7 +216,7 @@ static PyObject *stage_exit(PyObject *self, PyObject *args)
 	struct entry e;
 	bool ours = take(s, l, &e);
 	if (ours && s->index == FRAME) {
-		set_frame(l, e.frame);
+		end_frame(l, s->frame, e.frame);
 	}
 	if (!ours || e.generation != fast_generation) {
 		return fast_none(); /* perhaps begun by this process's parent */
