@@ -51,7 +51,8 @@ def counts() -> Dict[str, Any]:
 def timed(name: str, **options: Any) -> Callable[[_F], _F]:
     """A decorator: every call of the function is a run of the stage. options: those of stage().
 
-    A coroutine function is timed from its first step to its end, waiting included."""
+    A coroutine function is timed from its first step to its end, waiting included; of a generator
+    function only the call is timed, not its steps: use stage() in its body."""
     stage(name, **options)  # wrong arguments raise here, not at the first call
 
     def decorate(function: _F) -> _F:
