@@ -176,12 +176,12 @@ assert c["dropped"] == 0 and c["sent"] == 8*300*4 + 41 + 12 + 2, c
         self.assertGreaterEqual(stages["shared"]["max_ms"], 59)
         self.assertEqual(counts["generator"], 1)
 
-    def test_frames_of_tasks_end_in_any_order(self):
+    def test_tasks_end_in_any_order(self):
         code = """
 import asyncio, edgeprof
 edgeprof.connect("overlap")
 async def task(delay):
-    with edgeprof.frame(delay):
+    with edgeprof.stage("around"), edgeprof.frame(delay):
         await asyncio.sleep(delay / 1000)
         with edgeprof.stage("task%d" % delay): pass
 async def tasks(): await asyncio.gather(task(10), task(60))
@@ -198,11 +198,11 @@ with edgeprof.stage("after"): pass
         with contextlib.closing(self.daemon.client()) as client:
             for reply in client.stream("ExportTrace", app="overlap"):
                 records = reply.get("records", {"name": []})
-                found += [(reply["names"][name], records["frame"][i]) for i, name in enumerate(records["name"])
+                found += [(reply["names"][name], records["frame"][i], records["depth"][i]) for i, name in enumerate(records["name"])
                           if records["kind"][i] == "complete"]
-        self.assertEqual([frame for name, frame in found if name == "after"], ["", ""], found)
-        self.assertIn(("outer", "7"), found)
-        self.assertIn(("task60", "60"), found)
+        self.assertEqual([row for row in found if row[0] == "after"], [("after", "", 0)] * 2, found)
+        self.assertIn(("outer", "7", 0), found)
+        self.assertIn(("task60", "60"), [row[:2] for row in found])
 
     def test_threads_that_come_and_go_need_no_more_slots(self):
         code = """

@@ -21,8 +21,8 @@ class Scope:
     """One stage on one thread. hot: None = not open, True = open, False = open and entered again."""
 
     __slots__ = (
-        "thread", "name", "unit", "index", "hot", "start", "frame", "depth", "open_offset", "word",
-        "nested",
+        "thread", "name", "unit", "index", "hot", "start", "frame", "depth", "open_offset", "open_at",
+        "word", "nested",
     )  # fmt: skip
 
     def __init__(self, thread: Thread, name: str, unit: Optional[str], index: int) -> None:
@@ -41,6 +41,7 @@ class Scope:
         self.depth = depth
         # the mapping has room for 16 open stages; deeper ones share the last entry
         self.open_offset = L.OPEN_OFFSET + L.OPEN_SIZE * min(depth, L.OPEN_STAGES - 1)
+        self.open_at = self.open_offset // 8
         kind = L.COMPLETE | depth_flags(depth) << 8
         self.word = self.index | kind << 16 | _NOT_MEASURED << 32
 
@@ -69,10 +70,12 @@ class Scope:
                 or not self.hot
                 or get_ident() != thread.ident
                 or thread.busy
+                or thread.depth <= self.depth
+                or thread.slot64[self.open_at] != self.start
             ):
                 if end < thread.quiet and self.hot and get_ident() == thread.ident:
                     thread.unattached += 1
-                    thread.depth = self.depth
+                    thread.depth = min(thread.depth, self.depth)
                     self.hot = None
                     return None
                 return self._leave(end, kind is not None)
@@ -96,6 +99,15 @@ class Scope:
         except BaseException:
             self._interrupted(head)
             raise
+
+    def _close(self) -> bool:
+        """Closes it, and what was opened inside. False: what was around it ended before (asyncio tasks)."""
+        own, depth = self.thread, self.depth
+        held = depth < L.OPEN_STAGES - 1
+        if own.depth <= depth or (held and own.slot64[self.open_at] != self.start):
+            return False
+        own.depth = own.slot32[L.DEPTH] = depth
+        return True
 
     def _interrupted(self, head: int) -> None:
         """A signal handler raised: the thread must be able to record all the same."""
@@ -125,12 +137,11 @@ class Scope:
             return
         if self.hot is None:
             return  # never begun here, or begun by this process's parent
-        if own.depth > self.depth:
-            own.depth = own.slot32[L.DEPTH] = self.depth
+        flags = self.word >> 24 & 255 if self._close() else depth_flags(own.depth)
         start, self.start = self.start, 0
         self.hot = None if self.hot or nested is None or not nested.holds(own.ident) else False
         thread = own if ident == own.ident else current()
-        flags = self.word >> 24 & 255 | (L.FAILED if failed else 0)
+        flags |= L.FAILED if failed else 0
         if process.print:
             say(self.name, end - start)
         thread.write(end, self.index, L.COMPLETE, flags, _NOT_MEASURED, start, end - start, self.frame)
@@ -160,9 +171,8 @@ class Framed(Scope):
         """Ends it without a record: its start and frame; None: it is not open, or a parent's."""
         if self.hot is None or self.generation != process.generation:
             return None
-        self.hot, own = None, self.thread
-        if own.depth > self.depth:
-            own.depth = own.slot32[L.DEPTH] = self.depth
+        self.hot = None
+        self._close()
         if process.print:
             say(self.name, monotonic_ns() - self.start)
         return self.start, self.frame
