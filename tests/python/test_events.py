@@ -178,7 +178,7 @@ assert c["dropped"] == 0 and c["sent"] == 8*300*4 + 41 + 12 + 2, c
 
     def test_tasks_end_in_any_order(self):
         code = """
-import asyncio, edgeprof
+import asyncio, edgeprof, threading
 edgeprof.connect("overlap")
 async def task(delay):
     with edgeprof.stage("around"), edgeprof.frame(delay):
@@ -187,6 +187,11 @@ async def task(delay):
 async def tasks(): await asyncio.gather(task(10), task(60))
 asyncio.run(tasks())
 with edgeprof.stage("after"): pass
+def generator():
+    with edgeprof.stage("generator"): yield 1
+for _ in range(40):  # ended by another thread
+    g = generator(); next(g)
+    t = threading.Thread(target=g.close); t.start(); t.join()
 with edgeprof.frame(7):
     with edgeprof.frame(8): pass
     with edgeprof.stage("outer"): pass

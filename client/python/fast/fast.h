@@ -32,10 +32,17 @@ extern bool fast_started;	 /* edgeprof_init was called in this process */
 /* Before the first event: names the program and looks for a daemon. */
 void fast_start(void);
 
+/* Closes what other threads have ended of this one's stages. */
+void fast_close_ended(struct local *l);
+extern uint32_t fast_ended; /* how many wait for that */
+
 static inline struct local *fast_local(void)
 {
 	if (__builtin_expect(!fast_started, 0)) {
 		fast_start();
+	}
+	if (__builtin_expect(fast_ended > 0, 0)) {
+		fast_close_ended(&local_self);
 	}
 	return &local_self;
 }

@@ -171,14 +171,41 @@ PyObject *fast_emit(PyObject *module, PyObject *args)
 	return PyBool_FromLong(written);
 }
 
+static bool is_open(const struct local *l, const struct entry *e)
+{
+	uint32_t depth = e->token.depth & ~MEASURED;
+	return e->thread == l && depth < l->depth &&
+	       (depth >= PROTO_OPEN_STAGES || l->open[depth].token.start_ns == e->token.start_ns);
+}
+
+/* Ended on another thread. The one that has them open may be gone: it is compared only. */
+static struct entry ended[16];
+uint32_t fast_ended;
+
+void fast_close_ended(struct local *l)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < fast_ended; i++) {
+		if (ended[i].thread != l) {
+			ended[kept++] = ended[i];
+		} else if (is_open(l, &ended[i])) {
+			l->depth = ended[i].token.depth & ~MEASURED;
+			edgeprof_open_(l->depth, -1, 0, 0);
+		}
+	}
+	fast_ended = kept;
+}
+
 /* Closes it, and what was opened inside, as far as Python knows. False: that had happened. */
 static bool close_entry(struct local *l, const struct entry *e)
 {
-	uint32_t depth = e->token.depth & ~MEASURED;
-	bool open =
-		e->thread == l && depth < l->depth &&
-		(depth >= PROTO_OPEN_STAGES || l->open[depth].token.start_ns == e->token.start_ns);
-	l->depth = open ? depth : l->depth;
+	bool open = is_open(l, e);
+	if (open) {
+		l->depth = e->token.depth & ~MEASURED;
+	} else if (e->thread != l) { /* too many: the last of them is forgotten */
+		fast_ended -= fast_ended == sizeof(ended) / sizeof(ended[0]);
+		ended[fast_ended++] = *e;
+	}
 	return open;
 }
 
