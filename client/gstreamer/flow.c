@@ -268,8 +268,11 @@ static void on_event(void *self, GstClockTime time, GstPad *pad, GstEvent *event
 {
 	(void)self;
 	struct entry *entry = enter(pad, ENTRY_EVENT, time);
-	if (entry && GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT && pad_known(pad)) {
-		pad_set_segment(pad_known(pad), event);
+	struct pad *known = pad_known(pad);
+	if (entry && GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT && known) {
+		pad_set_segment(known, event);
+	} else if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP && known) {
+		frames_flushed(known);
 	}
 }
 

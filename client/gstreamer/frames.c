@@ -46,6 +46,15 @@ void frames_arrive(struct pad *pad, const struct input *input)
 	__atomic_store_n(&pad->head, head + 1, __ATOMIC_RELEASE);
 }
 
+void frames_flushed(struct pad *from)
+{
+	if (from->arrivals) {
+		uint64_t head = __atomic_load_n(&from->arrivals->head, __ATOMIC_ACQUIRE);
+		__atomic_store_n(&from->arrivals->tail, head, __ATOMIC_RELEASE);
+		__atomic_store_n(&from->arrivals->beyond, 0, __ATOMIC_RELAXED);
+	}
+}
+
 /* The latest arrival of that time; false: none of those that are kept. */
 static bool inputs_find(const struct pad *pad, uint64_t time, struct input *ret)
 {
@@ -118,7 +127,7 @@ static bool is_leaky(GstPad *object, guint *level)
 
 /* A buffer leaves a queue that arrived when no entry was free: how many have been dropped. Where
  * the queue is leaky, those that have the entries are older, and will never leave; elsewhere they
- * follow unless they were flushed. */
+ * follow, unless they were lost when the pipeline was stopped. */
 static uint64_t inputs_miss(GstPad *object, struct pad *pad)
 {
 	uint64_t head = __atomic_load_n(&pad->head, __ATOMIC_ACQUIRE), kept = head - pad->tail;

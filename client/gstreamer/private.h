@@ -117,6 +117,9 @@ void naming_stage(GstElement *object, char *ret, size_t size);
 const char *naming_category(GstElement *object);
 bool naming_is_queue(GstElement *object);
 
+/* A source pad passes on a flush: what a queue held is lost. Nobody pushes into it meanwhile. */
+void frames_flushed(struct pad *from);
+
 /* A buffer arrives; it is kept where it matters. */
 void frames_arrive(struct pad *pad, const struct input *input);
 /* The frame of a buffer that leaves an element. in: the push or event in which it does, NULL if in

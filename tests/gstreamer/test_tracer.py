@@ -214,6 +214,36 @@ print(counts["b"])
         assert passed - 4 <= queue["count"] <= passed, (passed, queue)
 
 
+def test_what_is_flushed_is_not_dropped():
+    with Daemon() as daemon:
+        passed = int(run_python(daemon, f"""
+import time
+pipeline = Gst.parse_launch("{SOURCE.format(100)} ! identity name=a ! queue leaky=downstream max-size-buffers=150 max-size-time=0"
+                            " ! identity name=b ! fakesink sync=false")
+counts, held = {{"a": 0, "b": 0}}, [True]
+def count(pad, info, name):
+    counts[name] += 1
+    time.sleep(0.02 if name == "b" else 0)
+    while name == "a" and counts["a"] == 60 and held[0]:
+        time.sleep(0.01)
+    return Gst.PadProbeReturn.OK
+for name in counts:
+    pipeline.get_by_name(name).get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, count, name)
+pipeline.set_state(Gst.State.PLAYING)
+while counts["a"] < 60 or counts["b"] < 1:
+    time.sleep(0.01)
+pad = pipeline.get_by_name("a").get_static_pad("src")
+pad.push_event(Gst.Event.new_flush_start())
+pad.push_event(Gst.Event.new_flush_stop(False))
+held[0] = False
+pipeline.get_bus().timed_pop_filtered(20 * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+pipeline.set_state(Gst.State.NULL)
+print(counts["b"])
+"""))
+        queue, dropped = stages_of(daemon)["queue"], values_of(daemon, "dropped_queue")
+        assert passed < 100 and dropped == [] and queue["count"] == passed, (passed, dropped, queue)
+
+
 def test_late_buffers_that_a_sink_drops_are_no_frames():
     with Daemon() as daemon:
         launch("videotestsrc num-buffers=40 ! video/x-raw,width=32,height=32,framerate=100/1"
