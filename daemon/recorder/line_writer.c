@@ -11,10 +11,13 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/recorder/recording_folder.h"
+#include "daemon/util/file.h"
 #include "daemon/util/offload/offload.h"
 #include "proto/text.h"
 
 enum { EVENTS_PAGE = 64 };
+
+_Static_assert(PROTO_FRAME_MAX + LINE_MORE <= FILE_LINE_MAX, "lines can be read again");
 
 void line_writer_init(
 	struct line_writer *lines, uv_loop_t *loop, const struct line_writer_ops *ops, void *owner)

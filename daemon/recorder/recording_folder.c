@@ -263,13 +263,11 @@ int recording_file_write(struct recording_file *file)
 /* Where the last complete part of a recording ends, with its row; 0: there is none. */
 static off_t last_part(FILE *stream, struct recording *ret)
 {
-	char *line = NULL;
-	size_t size = 0;
+	char *line = malloc(FILE_LINE_MAX);
 	off_t at = 0, end = 0;
-	ssize_t length;
-	while ((length = getline(&line, &size, stream)) > 0 &&
+	while (line && file_line(stream, line, FILE_LINE_MAX) &&
 		(at > 0 || text_starts_with(line, "{\"schema\":\"edgeprof.recording/1\""))) {
-		at += length;
+		at += (off_t)strlen(line);
 		end = recording_row_read(line, "part", ret) == 0 ? at : end;
 	}
 	free(line);

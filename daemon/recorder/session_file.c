@@ -86,14 +86,13 @@ static int open_file(struct session_file *file)
 /* The blocks of the file, and in front of them what the session began with. */
 static size_t find_blocks(FILE *stream, struct session_block *blocks)
 {
-	char *line = NULL;
-	size_t size = 0, count = 0;
+	char *line = malloc(FILE_LINE_MAX);
+	size_t count = 0;
 	uint64_t offset = 0, begin = 0;
-	ssize_t length;
-	while (count < BLOCKS_MAX && (length = getline(&line, &size, stream)) > 0) {
+	while (line && count < BLOCKS_MAX && file_line(stream, line, FILE_LINE_MAX)) {
 		struct session_point point;
 		bool is_block;
-		offset += (uint64_t)length;
+		offset += strlen(line);
 		if (session_point_read(line, &point, &is_block) && is_block) {
 			blocks[count++] = (struct session_block){begin, offset - begin,
 				(int64_t)point.from_mono_us, (int64_t)point.mono_us, false};

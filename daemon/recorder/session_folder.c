@@ -68,26 +68,19 @@ static ssize_t skip(FILE *stream, uint64_t at, long back)
 	return (ssize_t)ftell(stream) - (ssize_t)at;
 }
 
-static bool next_line(FILE *stream, char **line, size_t *size, ssize_t *length)
-{
-	*length = getline(line, size, stream);
-	return *length > 0 && (*line)[*length - 1] == '\n' && strlen(*line) == (size_t)*length;
-}
-
 /* The end of the last complete part after the header, or of the file; of the header where there is
  * none. Files may be long: ever more is read, from the end. */
-static uint64_t read_last(FILE *stream, uint64_t header, struct session_found *ret)
+static uint64_t read_last(
+	FILE *stream, uint64_t header, char line[FILE_LINE_MAX], struct session_found *ret)
 {
-	char *line = NULL;
-	size_t size = 0;
-	ssize_t length, skipped = 1;
+	ssize_t skipped = 1;
 	uint64_t good = header;
 	bool is_block;
 	for (long back = LAST_BYTES; good == header && skipped > 0; back *= 8) {
 		skipped = skip(stream, header, back);
 		uint64_t at = header + (uint64_t)skipped;
-		while (!ret->ended && next_line(stream, &line, &size, &length)) {
-			at += (uint64_t)length;
+		while (!ret->ended && file_line(stream, line, FILE_LINE_MAX)) {
+			at += strlen(line);
 			if (text_starts_with(line, "{\"end\":{")) {
 				read_end(line, ret);
 				good = at;
@@ -101,22 +94,27 @@ static uint64_t read_last(FILE *stream, uint64_t header, struct session_found *r
 			}
 		}
 	}
-	free(line);
 	return good;
 }
 
 /* What is good of it; 0: nothing. *blank: what a power cut leaves of a first line. */
 static uint64_t read_lines(FILE *stream, struct session_found *ret, bool *blank)
 {
-	char *line = NULL;
-	size_t size = 0;
-	ssize_t length;
-	const bool whole = next_line(stream, &line, &size, &length);
-	const bool good = whole && read_header(line, ret);
-	*blank = length <= 0 ||
-		 (line[length - 1] != '\n' && (!line[0] || text_starts_with(line, schema)));
+	char *line = malloc(FILE_LINE_MAX);
+	uint64_t good = 0;
+	if (line && file_line(stream, line, FILE_LINE_MAX)) {
+		const uint64_t header = strlen(line);
+		good = read_header(line, ret) ? read_last(stream, header, line, ret) : 0;
+	} else if (line) {
+		const ssize_t n = pread(fileno(stream), line, FILE_LINE_MAX - 1, 0);
+		const size_t length = n > 0 ? (size_t)n : 0;
+		line[length] = '\0';
+		/* a line that never ended, and was written here: nothing follows it, or zeros */
+		const bool cut = strlen(line) < FILE_LINE_MAX - 1 && !memchr(line, '\n', length);
+		*blank = cut && (!line[0] || text_starts_with(line, schema));
+	}
 	free(line);
-	return good ? read_last(stream, (uint64_t)length, ret) : 0;
+	return good;
 }
 
 static void read_file(struct scan *scan, int folder, int fd, const char *file)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,12 @@ int file_write_all(int fd, const void *bytes, size_t size)
 		size -= n < 0 ? 0 : (size_t)n;
 	}
 	return 0;
+}
+
+bool file_line(FILE *stream, char *line, size_t size)
+{
+	line[0] = '\0';
+	return fgets(line, (int)size, stream) && strlen(line) > 0 && line[strlen(line) - 1] == '\n';
 }
 
 int file_replace(int folder, const char *temporary, const char *name, mode_t mode,

@@ -5,10 +5,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* Writes all bytes, however many calls it takes. -errno of write(2). */
 int file_write_all(int fd, const void *bytes, size_t size);
+
+enum { FILE_LINE_MAX = 68 * 1024 /* of a file of lines: a frame of Varlink, and more */ };
+
+/* Reads the next line, with its newline. False: there is none that is complete, fits, and has no
+ * zero byte; line begins with what was read, and is "" at the end of the file. */
+bool file_line(FILE *stream, char *line, size_t size);
 
 /* Writes bytes to the file temporary of the open folder, flushes it, and renames it to name, which
  * it replaces. Both are plain names. An existing temporary is removed; a link is not followed.

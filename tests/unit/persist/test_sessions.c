@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -346,6 +347,40 @@ START_TEST(a_file_is_thinned_and_what_was_torn_is_cut)
 	ck_assert_int_eq(session_folder_remove(file.dir, "one"), -ENOENT);
 	snprintf(path, sizeof(path), "%s/sessions", dir);
 	ck_assert_int_eq(rmdir(path), 0);
+	rmdir(dir);
+}
+END_TEST
+
+static long peak_kib(void)
+{
+	struct rusage usage;
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_maxrss;
+}
+
+/* As a power cut or a broken disk leaves it: zeros, or one line without an end. The unit may have
+ * 64 MiB. */
+START_TEST(a_file_without_lines_is_not_read_into_memory)
+{
+	static const char *const begin[] = {"", "{\"schema\":\"edgeprof.session/1\"", "x"};
+	enum { MIB = 1 << 20 };
+	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	int folder = open(dir, O_RDONLY | O_DIRECTORY);
+	const long before = peak_kib();
+	founds = 0;
+	for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
+		int fd = openat(folder, "one.jsonl", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		ck_assert_int_eq(write(fd, begin[i], strlen(begin[i])), (int)strlen(begin[i]));
+		ck_assert_int_eq(ftruncate(fd, 256 * MIB), 0);
+		close(fd);
+		session_folder_scan(dir, on_found, NULL);
+		/* what is left of ours would keep the name from being used */
+		ck_assert_int_eq(unlinkat(folder, "one.jsonl", 0), i < 2 ? -1 : 0);
+	}
+	ck_assert_uint_eq(founds, 0);
+	ck_assert_int_lt(peak_kib() - before, 64 * 1024);
+	close(folder);
 	rmdir(dir);
 }
 END_TEST
