@@ -414,14 +414,15 @@ void persist_close(struct persist *persist)
 	persist->core->archive_reader = NULL;
 	archive_readers_close(persist->readers);
 	persist->readers = NULL;
-	bool writing = persist->writing > 0;
-	if (!writing && persist->open) {
-		writing = write_block(persist, sysops()->now_ns(), true);
+	/* What a run of a moment has to write waits until the file is open. */
+	bool busy = persist->file.busy_ns > 0;
+	if (!busy && persist->open) {
+		busy = write_block(persist, sysops()->now_ns(), true);
 	}
-	if (writing) {
+	if (busy) {
 		uv_timer_start(&persist->timer, on_late, STOP_MS, 0);
 	} else {
-		finish(persist); /* an opening needs no deadline */
+		finish(persist);
 	}
 }
 

@@ -55,7 +55,7 @@ static void refuse(uint64_t at, bool from)
 static void on_signal(uv_signal_t *handle, int signum)
 {
 	(void)signum;
-	daemon_stop(handle->data);
+	daemon_stop(*(struct daemon **)handle->data);
 }
 
 static void close_handle(uv_handle_t *handle, void *ctx)
@@ -92,15 +92,13 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	uv_signal_init(&loop, &stop);
+	stop.data = &daemon;
+	uv_signal_start(&stop, on_signal, SIGTERM); /* during the start it waits */
+	uv_unref((uv_handle_t *)&stop);
 	if (!quick) {
 		refuse(number[0], from);
 	}
 	int r = daemon_open(&loop, &options, &daemon);
-	stop.data = daemon;
-	if (r == 0) {
-		uv_signal_start(&stop, on_signal, SIGTERM);
-		uv_unref((uv_handle_t *)&stop);
-	}
 	uv_run(&loop, UV_RUN_DEFAULT);
 	uv_walk(&loop, close_handle, NULL);
 	uv_run(&loop, UV_RUN_DEFAULT);

@@ -73,6 +73,30 @@ def test_a_clean_stop_keeps_all():
                                         if e.get("boot_seq") == 1]
 
 
+def test_a_run_that_is_stopped_at_once_is_kept():
+    """Also when it is stopped while the file is still being made."""
+    if reason := reason_to_skip():
+        return reason
+    for _ in range(3):
+        with Board("") as board:
+            daemon = board.boot()
+            daemon.start(wait=False)
+            try:
+                until("it opens its socket", daemon.socket.exists, pause=0)
+                daemon.stop()
+                log = daemon.log()
+            finally:
+                daemon.clean()
+            assert "started, version" in log and "stopped" in log, log
+            if "no response within" in log:
+                continue  # a slow medium is left to its thread
+            with board.boot() as daemon:
+                state_is(daemon, "ok")
+                past = [e["text"] for e in daemon.events() if e.get("boot_seq") == 1]
+                assert "stopped" in past, (past, log)
+    return None
+
+
 def test_a_kill_loses_no_more_than_told():
     """The marks of each second, up to one that no block had yet."""
     if reason := reason_to_skip():
