@@ -145,6 +145,17 @@ def connect_then_silent(connection):
     connection.sendall(CONNACK)
 
 
+LOSES = {"ASAN_OPTIONS": "detect_leaks=0"}  # what libmosquitto had of such a packet
+
+
+def unknown_property(connection):
+    """In each packet of MQTT 5 that has some; others are as they should be."""
+    if b"MQTT\x05" in connection.recv(4096):
+        connection.sendall(b"\x20\x05\x00\x00\x02\xfd\x01")
+    else:
+        connection.sendall(CONNACK)
+
+
 def flap(connection):
     connection.recv(4096)
     connection.sendall(CONNACK)
@@ -153,15 +164,18 @@ def flap(connection):
 
 
 def test_bad_brokers_cost_nothing_and_the_stop_is_quick():
-    for answer in (accept_and_close, say_garbage, refuse_protocol, stay_silent, connect_then_silent, flap):
+    for answer in (accept_and_close, say_garbage, refuse_protocol, unknown_property, stay_silent, connect_then_silent, flap):
         with Broker(answer) as broker:
             daemon = Daemon(f"[sampling]\ninterval = 100ms\n[mqtt]\nhost = 127.0.0.1\nport = {broker.port}\n"
-                            "summary_interval = 1s\n[alert busy]\nmetric = cpu/load1\nabove = -1\n")
+                            "home_assistant = yes\nsummary_interval = 1s\n[alert busy]\nmetric = cpu/load1\nabove = -1\n",
+                            env=LOSES if answer is unknown_property else None)
             try:
                 daemon.start()
                 until(f"{answer.__name__}: it came", lambda: broker.connections)
                 wanted = ("connecting",) if answer is stay_silent else ("connected", "away")
                 until(f"{answer.__name__}: {wanted}", lambda: daemon.call("GetStatus")["broker"]["state"] in wanted)
+                if answer is unknown_property:
+                    until("the reason", lambda: "malformed packet" in daemon.call("GetStatus")["broker"].get("reason", ""))
                 daemon.process.send_signal(signal.SIGTERM)
                 until("it stops", lambda: not daemon.socket.exists())
                 for _ in range(3):  # a reload while it says good-bye to the broker is none

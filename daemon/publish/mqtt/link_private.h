@@ -47,6 +47,9 @@ struct session_end {
  * so: outbox_return them. */
 void mqtt_session(struct mqtt_link *link, struct session_end *ret);
 
+/* mosquitto_loop_read(), which ends the process in no case. A code of libmosquitto. */
+int mqtt_read(struct mosquitto *mosq);
+
 /* Home Assistant's birth message: the only topic subscribed to, and only if configured. */
 
 /* mosquitto_connect(), with a limit on what the broker may send us where that exists (MQTT 5). */

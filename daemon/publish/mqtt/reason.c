@@ -86,6 +86,8 @@ static const char *text_of(const struct mqtt_fault *fault)
 		return "the broker did not answer";
 	case MOSQ_ERR_CONN_LOST:
 		return closed(fault);
+	case MOSQ_ERR_MALFORMED_PACKET:
+		return "the broker sent a malformed packet";
 	default:
 		return mosquitto_strerror(fault->code);
 	}

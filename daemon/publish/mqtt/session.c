@@ -272,7 +272,7 @@ static int session_turn(struct session *session, bool stopping)
 		mqtt_alive_heard(&session->alive, sysops()->now_ns());
 	}
 	errno = 0;
-	int code = mosquitto_loop_read(session->mosq, 1);
+	int code = mqtt_read(session->mosq);
 	if (!code && fds[1].revents & POLLOUT) {
 		code = mosquitto_loop_write(session->mosq, 1);
 	}
