@@ -22,6 +22,7 @@ struct account {
 	uint32_t closing;	/* event connections that are not closed yet */
 	uint32_t descriptors;	/* received from this user, not closed yet */
 	size_t api_bytes;	/* queued output, partial input, streams */
+	size_t api_queued;	/* of these, the output */
 	uint64_t mapping_bytes; /* of event mappings */
 	/* time of the loop, accounts_charge() */
 	uint64_t served_ns, served_period;

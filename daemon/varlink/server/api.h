@@ -170,7 +170,7 @@ struct api {
 	struct account own;		  /* of local connections */
 	struct iteration used;		  /* of the loop: nanoseconds of work */
 	uint64_t served;		  /* runs of all connections */
-	size_t bytes;			  /* sum over accounts */
+	size_t bytes, queued;		  /* sums over accounts */
 
 	/* subscriptions: when each metric was last committed, by slot */
 	uint64_t *metric_serial;

@@ -280,6 +280,9 @@ void connection_run(struct api_connection *connection)
 		return;
 	}
 	size_t left = input_left(connection);
+	if (left == 0 && !connection->borrowed) {
+		input_drop(connection); /* not only when the next bytes come */
+	}
 	if (connection->stream && connection->stream->ops->endless && left >= PROTO_FRAME_MAX) {
 		protocol_error(connection, "requests during a subscription");
 		return;

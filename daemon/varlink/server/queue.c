@@ -70,6 +70,15 @@ void *stream_create(
 	return stream;
 }
 
+/* The memory that lacks is none that a peer's reading, or its end, would give back: requests and
+ * streams would wait for each other for ever. */
+static bool nothing_will_go(const struct api_connection *connection)
+{
+	const struct account *account = connection->account;
+	bool own = connection->uid != 0 && account->api_bytes + PROTO_FRAME_MAX > QUEUE_UID_MAX;
+	return (own ? account->api_queued : connection->api->queued) == 0;
+}
+
 bool queue_has_room(struct api_connection *connection)
 {
 	if (connection->local) {
@@ -81,7 +90,7 @@ bool queue_has_room(struct api_connection *connection)
 	/* charged and released: the question and the limit stay in one place */
 	struct api *api = connection->api;
 	if (!queue_charge(connection, PROTO_FRAME_MAX)) {
-		return false;
+		return connection->queued == 0 && nothing_will_go(connection);
 	}
 	connection->account->api_bytes -= PROTO_FRAME_MAX;
 	api->bytes -= PROTO_FRAME_MAX;
@@ -107,11 +116,18 @@ void queue_watch(struct api_connection *connection)
 	}
 }
 
+static void count_queued(struct api_connection *connection, size_t more)
+{
+	connection->queued += more;
+	connection->account->api_queued += more;
+	connection->api->queued += more;
+}
+
 static void on_written(uv_write_t *request, int status)
 {
 	struct write_request *write = (struct write_request *)request;
 	struct api_connection *connection = write->connection;
-	connection->queued -= write->length;
+	count_queued(connection, 0 - write->length);
 	/* progress: the stall time starts again */
 	connection->stall_ms = 0;
 	queue_release(connection, write->length);
@@ -151,10 +167,10 @@ static void send_bytes(struct api_connection *connection, const char *bytes, siz
 	write->length = rest;
 	memcpy(write->bytes, bytes + written, rest);
 	buf = uv_buf_init(write->bytes, (unsigned)rest);
-	connection->queued += rest;
+	count_queued(connection, rest);
 	int r = uv_write(&write->request, stream, &buf, 1, on_written);
 	if (r < 0) {
-		connection->queued -= rest;
+		count_queued(connection, 0 - rest);
 		queue_release(connection, rest);
 		free(write);
 		connection_close(connection);

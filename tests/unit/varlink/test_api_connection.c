@@ -328,6 +328,46 @@ START_TEST(one_user_has_so_many_connections_and_others_still_come_in)
 }
 END_TEST
 
+/* Complete requests fill what a user may hold; none of them has an answer that somebody reads. */
+START_TEST(requests_of_many_connections_do_not_wait_for_each_other)
+{
+	enum { CONNECTIONS = 17, FILL = 60000 }; /* 1 MiB, but for less than a frame */
+	static const char oneway[] = "{\"method\":\"x.Y\",\"oneway\":true}";
+	static char text[FILL + sizeof(oneway)];
+	if (geteuid() != 0) {
+		return; /* needs root to be another user: root may hold more */
+	}
+	int fds[CONNECTIONS];
+	size_t length = 0;
+	while (length + sizeof(oneway) <= FILL) {
+		memcpy(text + length, oneway, sizeof(oneway));
+		length += sizeof(oneway);
+	}
+	ck_assert_int_eq(seteuid(4242), 0);
+	for (int i = 0; i < CONNECTIONS; i++) {
+		fds[i] = client_open();
+	}
+	ck_assert_int_eq(seteuid(0), 0);
+	while (f.counters.api_connections < CONNECTIONS) {
+		uv_run(&f.loop, UV_RUN_ONCE);
+	}
+	for (int i = 0; i < CONNECTIONS; i++) {
+		client_send(fds[i], text, length);
+	}
+	for (int i = 0; i < CONNECTIONS; i++) {
+		client_say(fds[i], "{\"method\":\"org.varlink.service.GetInfo\"}");
+		cJSON *reply = client_reply(fds[i], "org.varlink.service.GetInfo");
+		ck_assert_ptr_nonnull(reply);
+		cJSON_Delete(reply);
+	}
+	/* what was handled is held no more, by those who stay, too */
+	ck_assert_uint_eq(f.counters.api_bytes_queued, 0);
+	for (int i = 0; i < CONNECTIONS; i++) {
+		close(fds[i]);
+	}
+}
+END_TEST
+
 FIXTURE(NULL, NULL);
 
 START_TEST(without_memory_nothing_opens_and_nothing_leaks)
