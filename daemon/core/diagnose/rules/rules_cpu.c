@@ -114,8 +114,8 @@ void rule_cpu_contention(const struct view *view, struct judged *judged)
 		judge(view, judged, measured * clamp01(hog / 60), load);
 	}
 	bool jitter = judged->symptom == SYMPTOM_JITTER;
-	say_process(judged, busiest(view),
-		hog > busiest(view)->cpu_percent ? " and others use " : " uses ");
+	bool several = hog > busiest(view)->cpu_percent; /* of them, not more than are known */
+	say_process(judged, busiest(view), several ? " and others use at least " : " uses ");
 	say(judged, "", hog, " % of a core");
 	say(judged, "; the app waits ", jitter ? facts->slow_run_delay_ms : facts->run_delay_ms.now,
 		jitter ? " ms of a slow frame for a processor" : " ms of a frame for a processor");
