@@ -130,7 +130,7 @@ static struct attachment *next_due(const struct ingest *ingest)
 			min_ns = served_ns;
 		}
 	}
-	return next ? oldest_of_app(ingest, next) : NULL;
+	return next;
 }
 
 static void drain_one(struct ingest *ingest, struct attachment *a)
@@ -153,8 +153,10 @@ static void drain_due(struct ingest *ingest, uint64_t end_ns)
 	struct attachment *a = next_due(ingest);
 	bool over = false;
 	while (a && !over && ingest->iteration.used < ITERATION_WORK) {
-		drain_one(ingest, a);
-		attachment_end_drained(a);
+		struct attachment *oldest = oldest_of_app(ingest, a);
+		drain_one(ingest, oldest);
+		a->last_drain = oldest->last_drain; /* that was its turn: other apps are next */
+		attachment_end_drained(oldest);
 		a = next_due(ingest);
 		over = end_ns < UINT64_MAX && sysops()->now_ns() > end_ns;
 	}
