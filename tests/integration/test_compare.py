@@ -41,7 +41,7 @@ def test_a_stage_named_total_is_the_total():
         assert row_of(result_of(*files, status=1), "total/mean_ms")["regression"]
 
 
-# covers G2.20, G4.13, G1.15: exit 0 and 1, and the verdict of each row
+# covers G2.20, G4.13, covers G1.15: exit 0 and 1, and the verdict of each row
 def test_a_slowdown_is_found_and_identical_runs_are_not_judged():
     with folder() as place:
         place = pathlib.Path(place)
@@ -149,7 +149,7 @@ def test_runs_are_grouped_by_a_tag():
         assert absent.returncode == 2 and "colour" in absent.stderr, absent
 
 
-# covers G0.21, G0.22, G0.23, G4.3: a row a variant, also of one that failed
+# covers G0.21, covers G0.22, covers G0.23, G4.3: a row a variant, also of one that failed
 def test_variants_are_listed_with_their_size_accuracy_and_error():
     with folder() as place:
         place = pathlib.Path(place)

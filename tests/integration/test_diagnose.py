@@ -72,7 +72,7 @@ def diagnosis(daemon, app="cam"):
 
 
 def test_one_app_is_diagnosed_now():
-    # covers G2.16, G3.8, G3.9
+    # covers G2.16, covers G3.8, covers G3.9
     with tempfile.TemporaryDirectory() as scratch:
         with Daemon(SLOW, root=board(scratch)[0]) as daemon, Script(daemon) as script:
             assert ask(daemon, "Diagnose", app="cam")["diagnoses"][0]["status"] == "insufficient_data"

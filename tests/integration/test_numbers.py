@@ -18,7 +18,7 @@ def in_ms(values):
     return [v / MS for v in values]
 
 
-# covers G0.4 G1.3 G2.6 G4.1 G4.4 G4.7 (the averages of a whole run are its lifetime's)
+# covers G0.4 G1.3 G2.6 G4.1 G4.4 covers G4.7 (the averages of a whole run are its lifetime's)
 def test_four_distributions_in_window_and_lifetime():
     rng = generator("distributions")
     data = {kind: durations(kind, rng.randrange(4000, 6000), rng) for kind in KINDS}
@@ -55,7 +55,7 @@ def test_golden_vector_b():
         same(nearest, {"p50_ms": 51, "p90_ms": 91, "p95_ms": 96, "p99_ms": 100})
 
 
-# covers G3.2 G3.3 G3.5 G4.5 G4.6
+# covers G3.2 G3.3 covers G3.5 covers G4.5 covers G4.6
 def test_golden_vector_c():
     ops = {"decode": 112345, "detect": 48672, "embed": 37217}
     with Daemon() as daemon, Script(daemon) as script:
@@ -246,7 +246,7 @@ def test_two_processes_of_one_app_make_one_stage():
         same(stages["infer"], dict(summary(in_ms(data[0] + data[1])), total_count=1000))
 
 
-# covers G0.6 G1.18
+# covers G0.6 covers G1.18
 def test_any_stage_name_is_accepted():
     names = {"d\u00e9tection/visage:v2": "d__tection_visage_v2", "a/b": "a_b", "a:b": "a_b.2", "../..": ".._..",
              "y" * 60: "y" * 48, "asr@npu": "asr", "total": "total", "lidar.scan-2": "lidar.scan-2"}

@@ -297,7 +297,7 @@ def test_configured_process_pattern_is_watched():
         assert itself and itself[0]["rss_bytes"] > 0, itself
 
 
-# covers G1.9 G1.16 G1.21 G2.4
+# covers G1.9 covers G1.16 G1.21 G2.4
 def test_process_is_watched_at_run_time():
     with Daemon("[process small]\nmatch = sleep\nmemory_limit = 4K\n") as daemon, program(["sleep", "1000"], daemon.env) as child:
         os.sched_setaffinity(child.pid, {0})

@@ -259,7 +259,7 @@ def test_damaged_and_hostile_files_are_refused_or_clean():
         assert done.returncode == 0 and "\x1b" not in done.stdout and "\u202e" not in done.stdout, done
 
 
-# covers G0.5 G1.11
+# covers G0.5 covers G1.11
 def test_a_live_app_and_its_recording_report_the_same_stages():
     with Daemon("[recorder]\nbefore = 30s\nafter = 1s\ntriggers = none\n") as daemon, Script(daemon) as script:
         for i in range(120):

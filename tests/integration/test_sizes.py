@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_reported():
     assert size().returncode == 64
 
 
-# covers G0.8 G0.9 G2.4 G4.10
+# covers G0.8 G0.9 G2.4 covers G4.10
 def test_the_memory_page_has_system_processes_and_marks():
     more = "[process limited]\nmatch = *app-actor*\nmemory_limit = 1M\n"
     with Daemon("[sampling]\ninterval = 200ms\n" + more) as daemon, Actor(daemon) as actor:

@@ -203,7 +203,7 @@ START_TEST(a_file_that_is_no_device_is_no_firmware)
 }
 END_TEST
 
-/* covers G0.12 G0.19 */
+/* covers G0.12 covers G0.19 */
 START_TEST(clocks_volts_memory_and_rails_become_metrics)
 {
 	tree_write(&tree, "dev/vcio_gencmd", "");

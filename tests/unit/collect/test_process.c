@@ -341,7 +341,7 @@ static void whole_process(int pid, int step)
 	tree_write(&tree, path, "0::/system.slice/cam.service\n");
 }
 
-/* covers G1.2 G1.6 G1.16 */
+/* covers G1.2 covers G1.6 G1.16 */
 START_TEST(the_closer_look_is_of_all_threads)
 {
 	tree_write(&tree, "sys/fs/cgroup/system.slice/cam.service/cpu.max", "50000 100000\n");

@@ -281,7 +281,7 @@ START_LOOP_TEST(pressure_is_absent_with_advice_or_read, 0, OWN)
 END_TEST
 
 /* The Pi 5's counts pages of 16 KiB, this machine most likely 4 KiB: the kernel's own kB are taken.
- * covers G0.8 G1.20 G1.21 */
+ * covers G0.8 covers G1.20 G1.21 */
 START_LOOP_TEST(processes_read_as_expected, 0, OWN)
 {
 	load(_i);

@@ -1073,7 +1073,7 @@ static void show(const char *name)
 	}
 }
 
-/* covers G0.26, G2.10 */
+/* covers G0.26, covers G2.10 */
 START_LOOP_TEST(the_true_cause_comes_first, 0, COUNT(causes))
 {
 	causes[_i].set();
