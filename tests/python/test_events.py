@@ -196,6 +196,11 @@ with edgeprof.frame(7):
     with edgeprof.frame(8): pass
     with edgeprof.stage("outer"): pass
 with edgeprof.stage("after"): pass
+a, b, c, d = map(edgeprof.stage, "abcd")
+a.__enter__(), b.__enter__(), a.__exit__(None, None, None)
+c.__enter__(), d.__enter__(), b.__exit__(None, None, None)  # d stands where b stood
+with edgeprof.stage("inside"): pass
+d.__exit__(None, None, None), c.__exit__(None, None, None)
 """
         run(code, app_env(self.daemon))
         until("the app ended", lambda: (app_of(self.daemon, "overlap") or {}).get("state") == "ended")
@@ -207,6 +212,7 @@ with edgeprof.stage("after"): pass
                           if records["kind"][i] == "complete"]
         self.assertEqual([row for row in found if row[0] == "after"], [("after", "", 0)] * 2, found)
         self.assertIn(("outer", "7", 0), found)
+        self.assertIn(("inside", "", 2), found)
         self.assertIn(("task60", "60"), [row[:2] for row in found])
 
     def test_threads_that_come_and_go_need_no_more_slots(self):

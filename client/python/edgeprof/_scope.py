@@ -21,7 +21,7 @@ class Scope:
     """One stage on one thread. hot: None = not open, True = open, False = open and entered again."""
 
     __slots__ = (
-        "thread", "name", "unit", "index", "hot", "start", "frame", "depth", "open_offset", "open_at",
+        "thread", "name", "unit", "index", "hot", "start", "frame", "depth", "turn", "open_offset",
         "word", "nested",
     )  # fmt: skip
 
@@ -31,7 +31,7 @@ class Scope:
         self.unit = unit
         self.index = index
         self.hot: Optional[bool] = None
-        self.start = 0
+        self.start = self.turn = 0
         self.frame = L.NO_FRAME
         self.nested: Optional[Shared] = None
         self._at(0)
@@ -41,7 +41,6 @@ class Scope:
         self.depth = depth
         # the mapping has room for 16 open stages; deeper ones share the last entry
         self.open_offset = L.OPEN_OFFSET + L.OPEN_SIZE * min(depth, L.OPEN_STAGES - 1)
-        self.open_at = self.open_offset // 8
         kind = L.COMPLETE | depth_flags(depth) << 8
         self.word = self.index | kind << 16 | _NOT_MEASURED << 32
 
@@ -56,6 +55,7 @@ class Scope:
         self.start = start = monotonic_ns()
         pack_open(thread.slot8, self.open_offset, start, frame, self.index)
         thread.depth = thread.slot32[6] = depth + 1
+        self.turn = thread.turn
         self.hot = True
         return self
 
@@ -64,18 +64,26 @@ class Scope:
         try:
             end = monotonic_ns()
             thread = self.thread
+            start = self.start
+            depth = self.depth
             if (
                 end >= thread.gate
                 or kind is not None
                 or not self.hot
                 or get_ident() != thread.ident
                 or thread.busy
-                or thread.depth <= self.depth
-                or thread.slot64[self.open_at] != self.start
+                or thread.depth != depth + 1
+                or thread.turn != self.turn
             ):
-                if end < thread.quiet and self.hot and get_ident() == thread.ident:
+                if (
+                    end < thread.quiet
+                    and self.hot
+                    and get_ident() == thread.ident
+                    and thread.depth == depth + 1
+                    and thread.turn == self.turn
+                ):
                     thread.unattached += 1
-                    thread.depth = min(thread.depth, self.depth)
+                    thread.depth = depth
                     self.hot = None
                     return None
                 return self._leave(end, kind is not None)
@@ -86,14 +94,12 @@ class Scope:
                 thread.busy = False
                 head = -1
                 return self._leave(end, False)
-            start = self.start
             word = self.word
             if CHECKED:
                 word |= check(word, start, end - start, self.frame, head)
-            at = thread.origin + head * 32
-            pack_record(thread.buffer, at, word, start, end - start, self.frame)
+            pack_record(thread.buffer, thread.origin + head * 32, word, start, end - start, self.frame)
             thread.head = thread.slot64[0] = head + 1
-            thread.depth = thread.slot32[6] = self.depth
+            thread.depth = thread.slot32[6] = depth
             self.hot = None
             thread.busy = False
         except BaseException:
@@ -104,9 +110,9 @@ class Scope:
         """Closes it, and what was opened inside. False: what was around it ended before (asyncio tasks)."""
         own, depth = self.thread, self.depth
         held = depth < L.OPEN_STAGES - 1
-        if own.depth <= depth or (held and own.slot64[self.open_at] != self.start):
+        if own.depth <= depth or (held and own.slot64[self.open_offset // 8] != self.start):
             return False
-        own.depth = own.slot32[L.DEPTH] = depth
+        own.close(depth)
         return True
 
     def _interrupted(self, head: int) -> None:
@@ -117,7 +123,7 @@ class Scope:
         elif head == -2:
             thread.busy = False
         if thread.depth > self.depth:
-            thread.depth = thread.slot32[L.DEPTH] = self.depth
+            thread.close(self.depth)
         self.hot = None
 
     def _enter_again(self) -> "Scope":

@@ -38,7 +38,7 @@ class Thread:
     """All that the events of one thread need."""
 
     __slots__ = (
-        "ident", "depth", "frame", "frames", "busy", "gate", "quiet", "head", "full", "origin",
+        "ident", "depth", "turn", "frame", "frames", "busy", "gate", "quiet", "head", "full", "origin",
         "buffer", "slot8", "slot32", "slot64", "slot", "scopes", "unattached", "generation",
         "__weakref__",
     )  # fmt: skip
@@ -47,6 +47,7 @@ class Thread:
         self.ident = get_ident()
         self.generation = process.generation
         self.depth = 0
+        self.turn = 0  # another number after each end that closed other stages, too
         self.frame = L.NO_FRAME
         self.frames = 0  # open ones
         self.busy = False
@@ -68,6 +69,12 @@ class Thread:
         self.slot8 = slot
         self.slot32 = slot.cast("I")
         self.slot64 = slot.cast("Q")
+
+    def close(self, depth: int) -> None:
+        """Ends the open stages from this depth on."""
+        if self.depth != depth + 1:
+            self.turn += 1
+        self.depth = self.slot32[L.DEPTH] = depth
 
     def count_busy(self) -> None:
         """An event of a signal handler, inside another one."""
@@ -180,6 +187,7 @@ class Thread:
         old = [self.slot64, self.slot32, self.slot8]
         self.depth = self.head = self.full = self.gate = self.quiet = self.unattached = 0
         self.busy = False
+        self.turn += 1
         self.slot = self.buffer = None
         self.generation = process.generation
         self._scratch()
