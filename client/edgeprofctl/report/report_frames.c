@@ -61,13 +61,15 @@ void report_add_numbers(cJSON *to, const char *of, const struct proto_summary *n
 	}
 }
 
-/* Frames of full seconds, counted from the first one and again from each that follows a gap. */
+/* Frames of full seconds, counted from the first one and again from each that follows a gap or, as
+ * the daemon has it, a pause. */
 static void add_seconds(cJSON *row, const struct data *data)
 {
+	enum { PAUSE_S = 10 };
 	double least = INFINITY, most = 0, from_s = 0, count = 0;
 	for (size_t i = 0; i < data->frame_count; i++) {
 		const struct data_frame *frame = &data->frame[i];
-		if (i == 0 || isnan(frame->time_ms)) {
+		if (i == 0 || isnan(frame->time_ms) || frame->at_s - frame[-1].at_s > PAUSE_S) {
 			from_s = frame->at_s;
 			count = 0;
 		}
