@@ -50,7 +50,7 @@ static bool interval_of(struct apps *apps, uint64_t now_ns, double *millijoules,
 /* Runs of it are no part of another stage's. */
 static bool is_outermost(const struct stage *stage)
 {
-	return stage->nested_count <= stage->count / 2 && stage_is_work(stage);
+	return !stage_is_nested(stage) && stage_is_work(stage);
 }
 
 static void stages_sample(struct app *app, uint64_t time_ns)

@@ -125,6 +125,7 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 			if (child && child != stage) {
 				stage_ran_in(child, stage->serial);
 			}
+			stage->own_runs += child == stage && stage->own_runs < UINT32_MAX;
 		}
 	}
 	for (unsigned i = below; i < DEPTHS && own->count[i] > 0; i++) {

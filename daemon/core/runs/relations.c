@@ -13,7 +13,7 @@ enum { ANCESTORS = 16 }; /* as deep as a thread's stack of stages; ends a circle
 static int16_t parent_of(const struct app *app, const struct stage *stage)
 {
 	size_t max = 0;
-	if (stage->parents == 0 || stage->nested_count * 2 <= stage->count) {
+	if (stage->parents == 0 || !stage_is_nested(stage)) {
 		return APP_NO_STAGE; /* it mostly runs on its own */
 	}
 	for (size_t i = 1; i < stage->parents && i < STAGE_PARENTS; i++) {
@@ -52,7 +52,7 @@ static bool is_part(const struct app_relations *relations, size_t i, size_t pare
 static double outermost(const struct app *app, const struct app_relations *relations, size_t i)
 {
 	const struct stage *stage = app->stage[i];
-	uint64_t all = 0, inside = 0;
+	uint64_t all = stage->own_runs, inside = stage->own_runs;
 	for (size_t k = 0; k < stage->parents && k < STAGE_PARENTS; k++) {
 		size_t at = 0;
 		while (at < app->stages && app->stage[at]->serial != stage->parent[k].serial) {

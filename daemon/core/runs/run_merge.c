@@ -96,6 +96,7 @@ static void stage_add_run(struct stage *into, const struct stage *from, bool *fa
 	MERGE(SUM, into, from, stage_sums);
 	MERGE(MAX, into, from, stage_max);
 	into->min_ns = from->min_ns < into->min_ns ? from->min_ns : into->min_ns;
+	into->own_runs += from->own_runs;
 }
 
 static struct stage *find(const struct app *app, const struct stage *like)

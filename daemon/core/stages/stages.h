@@ -158,6 +158,7 @@ struct stage {
 	uint64_t children_ns; /* of total_ns, in stages that ran right inside */
 	uint8_t depth;	      /* of the last run */
 	uint8_t parents;
+	uint32_t own_runs; /* with a run of itself right inside: recursion */
 	struct {
 		uint32_t serial;
 		uint64_t runs;
@@ -237,6 +238,13 @@ static inline bool stage_is_work(const struct stage *stage)
 {
 	return strcmp(stage->name, "total") != 0 && strcmp(stage->category, "total") != 0 &&
 	       strcmp(stage->category, "wait") != 0;
+}
+
+/* Most runs are inside of another stage; by recursion they are in their own. */
+static inline bool stage_is_nested(const struct stage *stage)
+{
+	uint64_t inside = stage->nested_count - stage->own_runs;
+	return stage->nested_count > stage->own_runs && inside * 2 > stage->count - stage->own_runs;
 }
 
 /* A run of which only its times are known. */

@@ -53,7 +53,7 @@ static const struct stage *stage_named(const struct app *app, const char *name)
 static size_t measure_around(const struct past_frames *past, const struct app *app, size_t index)
 {
 	const struct stage *stage = stage_named(app, past->stage[index]);
-	bool nested = stage && stage->parents > 0 && stage->nested_count * 2 > stage->count;
+	bool nested = stage && stage->parents > 0 && stage_is_nested(stage);
 	for (size_t i = 0; nested && i < past->stages; i++) {
 		const struct stage *parent = stage_named(app, past->stage[i]);
 		if (parent && parent->serial == stage->parent[0].serial) {

@@ -66,6 +66,25 @@ START_TEST(waiting_is_in_no_sum)
 }
 END_TEST
 
+START_TEST(recursion_counts_once)
+{
+	uint16_t walk = declare("walk"), post = declare("post");
+	for (unsigned i = 0; i < 10; i++) {
+		for (unsigned depth = 4; depth-- > 0;) {
+			run_in(depth, walk, T0, (4 - depth) * MS);
+		}
+		run_in(0, post, T0 + 4 * MS, MS);
+	}
+	ck_assert_str_eq(parent("walk"), "");
+	const struct window_query recent = {.lifetime = false};
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_uint_eq(relations.total_ns, 50 * MS);
+	double walk_ms = stage_mean_ms(stage("walk"), &recent);
+	ck_assert_double_eq_tol(4 * walk_ms * relations.counts[index_of("walk")], 4, 1e-9);
+}
+END_TEST
+
 START_TEST(the_parent_seen_most_often_wins_and_others_are_flagged)
 {
 	uint16_t a = declare("a"), b = declare("b"), child = declare("child");
