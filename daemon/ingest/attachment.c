@@ -87,6 +87,7 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t b
 	apps_fold_stages(apps);
 	size_t new_names = names - apps_new_left(apps);
 	apps_allow_new(apps, SIZE_MAX);
+	apps_save_marks(apps);
 	if (!attachment->due) {
 		apps_drained(apps, attachment->process);
 	}

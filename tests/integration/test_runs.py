@@ -273,6 +273,15 @@ def test_marks_survive_kill_9_of_the_daemon():
             assert again == marks and all(abs(us) < 1000 for us in moved), (again, marks, moved)
 
 
+def test_a_mark_of_nobody_s_app_survives_kill_9_at_once():
+    with Daemon() as daemon:
+        daemon.call("Mark", label="by hand")
+        for _ in range(2):
+            daemon.kill()
+            daemon.start()
+            assert [m["label"] for m in daemon.call("ListMarks")["marks"]] == ["by hand"]
+
+
 def test_a_name_can_be_reserved():
     with Daemon("[app cam]\nuser = 65534\n[app free]\nuser = root\n[app *]\nuser = 0\n") as daemon:
         with Actor(daemon):

@@ -210,6 +210,21 @@ static void save_marks(struct apps *apps)
 	}
 }
 
+void apps_save_marks(struct apps *apps)
+{
+	uint64_t sum = 0;
+	for (size_t part = 0; apps->save && part < APP_MARK_PARTS; part++) {
+		uint64_t changes = 0;
+		size_t bytes;
+		app_marks_part(apps, part, &bytes, &changes);
+		sum += changes;
+	}
+	if (apps->save && sum != apps->save->marks_saved) {
+		apps->save->marks_saved = sum;
+		save_marks(apps);
+	}
+}
+
 void apps_save_some(struct apps *apps, size_t n)
 {
 	struct app_save *save = apps->save;

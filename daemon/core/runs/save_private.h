@@ -93,6 +93,7 @@ struct app_save {
 	struct save_slots slots;
 	size_t app, item;     /* where the next call goes on */
 	bool failed;	      /* an item of the app did not fit */
+	uint64_t marks_saved; /* sum of their changes when they were written last */
 	struct saved_app now; /* of that app, when its round began */
 };
 

@@ -8,6 +8,7 @@
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/metrics/processes.h"
+#include "daemon/core/runs/save.h"
 #include "daemon/util/ratelimit.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
@@ -99,6 +100,7 @@ enum api_result method_mark(struct api_call *call)
 		of_app(&mark, call->core, call->value[MARK_APP].string, call->now_ns);
 	}
 	json_unsigned(call->out, "serial", apps_mark(call->core->apps, &mark));
+	apps_save_marks(call->core->apps);
 	return API_LAST;
 }
 

@@ -459,7 +459,7 @@ START_TEST(marks_survive_with_what_they_measured)
 	struct app_mark another;
 	app_mark_init(&another, T0 + 100 * S, "by hand");
 	apps_mark(apps, &another);
-	apps_save_some(apps, 8);
+	apps_save_marks(apps);
 	restart();
 	ck_assert_str_eq(apps_mark_at(apps, APP_MARKS_KEPT)->label, "by hand");
 	ck_assert_str_eq(
