@@ -194,7 +194,8 @@ bool alert_notify_pending(const struct alert *alert)
 	}
 	const uint32_t severity = (uint32_t)alert->severity;
 	return severity > last->severity ||
-	       (severity < last->severity && alert_is_past(alert, alert->rule->threshold));
+	       (severity < last->severity && alert_is_past(alert, alert->rule->threshold) &&
+		       !alert_is_past(alert, alert->rule->critical));
 }
 
 /* A bucket of ceil(n/2) that refills by floor(n/2) an hour: never more than n in any hour. */

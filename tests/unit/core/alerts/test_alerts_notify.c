@@ -214,6 +214,21 @@ START_TEST(below_the_warning_limit_it_steps_down_without_a_notification)
 }
 END_TEST
 
+START_TEST(a_step_down_that_waited_is_not_sent_of_a_critical_value)
+{
+	struct alert_rule rule = thermal();
+	rule.for_ns = 2 * SECOND;
+	struct life *life = life_new(&rule, 1);
+	at(life, "a", 90, 6);
+	at(life, "a", 74, 60);
+	ck_assert_int_eq(life_alert(life, "temperature")->severity, ALERT_WARNING);
+	at(life, "a", 90, 6);
+	ck_assert_int_eq(life_alert(life, "temperature")->severity, ALERT_CRITICAL);
+	ck_assert_uint_eq(life->count, 1);
+	life_free(life);
+}
+END_TEST
+
 /* Over random walks, kills and limits: what is sent as firing is past the limit it names. */
 START_TEST(no_notification_contradicts_its_value)
 {
