@@ -203,7 +203,13 @@ bool attachment_end_drained(struct attachment *attachment)
 	return over;
 }
 
-/* The end that a wait status stands for. */
+static bool is_request(int signal_number)
+{
+	return signal_number == SIGTERM || signal_number == SIGINT || signal_number == SIGHUP;
+}
+
+/* The end that a wait status stands for. Who catches a signal and then ends exits with 128 and its
+ * number: shells, Java. */
 static enum process_end end_of_status(int status, char *cause, size_t size)
 {
 	if (WIFEXITED(status)) {
@@ -211,10 +217,10 @@ static enum process_end end_of_status(int status, char *cause, size_t size)
 			return PROCESS_ENDED;
 		}
 		snprintf(cause, size, "exited with status %d", WEXITSTATUS(status));
-		return PROCESS_DIED;
+		return is_request(WEXITSTATUS(status) - 128) ? PROCESS_ENDED : PROCESS_DIED;
 	}
 	int number = WTERMSIG(status);
-	bool requested = number == SIGTERM || number == SIGINT || number == SIGHUP;
+	bool requested = is_request(number);
 	const char *name = sigabbrev_np(number);
 	if (number == SIGKILL) {
 		return PROCESS_KILLED;

@@ -12,7 +12,7 @@
  *         declare STAGE CATEGORY UNIT NS     '-' = none
  *     sync                answers "SENT RECEIVED DROPPED"
  *     fork                answers the pid of a child that runs a stage every 50 ms, for good
- *     abort | segfault | deadlock | _exit | exit
+ *     abort | segfault | deadlock | _exit | exit [STATUS]
  */
 #include <pthread.h>
 #include <signal.h>
@@ -181,7 +181,7 @@ static void fork_child(void)
 	fflush(stdout);
 }
 
-static void end_badly(const char *how)
+static void end_badly(const char *how, const char *status)
 {
 	if (!strcmp(how, "abort")) {
 		abort();
@@ -190,7 +190,7 @@ static void end_badly(const char *how)
 	} else if (!strcmp(how, "_exit")) {
 		_exit(3);
 	} else if (!strcmp(how, "exit")) {
-		exit(3);
+		exit(status ? (int)strtol(status, NULL, 10) : 3);
 	} else if (!strcmp(how, "deadlock")) {
 		pthread_mutex_lock(&lock);
 		pthread_mutex_lock(&lock);
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
 		} else if (count > 0 && strcmp(word[0], "fork") == 0) {
 			fork_child();
 		} else if (count > 0) {
-			end_badly(word[0]);
+			end_badly(word[0], word[1]);
 		}
 	}
 	return 0;

@@ -128,13 +128,16 @@ def test_how_a_run_ended_is_what_the_kernel_reports():
 
 
 def test_an_exit_status_decides_over_the_goodbye_of_the_library():
-    with Daemon() as daemon, Script(daemon) as script:
-        script.tell(["0 complete 0 infer 1000 -"])
-        script.process.stdin.write("exit 3\n")
-        script.process.stdin.flush()
-        app = ended(daemon, "died")
-        script.process.wait(20)
-        assert app["last_words"] == "exited with status 3", app
+    # 143: by SIGTERM, which it caught
+    for status, state, words in ((3, "died", "exited with status 3"), (143, "ended", None), (139, "died", "exited with status 139")):
+        with Daemon() as daemon, Script(daemon) as script:
+            script.tell(["0 complete 0 infer 1000 -"])
+            script.process.stdin.write(f"exit {status}\n")
+            script.process.stdin.flush()
+            app = ended(daemon, state)
+            script.process.wait(20)
+            assert app.get("last_words") == words, app
+            assert f"exited with status {status}" in events(daemon), events(daemon)
 
 
 def test_a_process_that_nobody_waits_for_has_ended_all_the_same():
