@@ -118,7 +118,10 @@ static const struct verb *find_verb(const struct verb *const *verbs, const char 
 /* getopt's code for what it does not accept; optopt is the option that was recognised. */
 static void report(const struct grammar *grammar, int code, char **argv)
 {
-	const char *word = argv[optind - 1];
+	/* inside of a word of short options getopt has not moved on yet */
+	const char letter[] = {'-', (char)optopt, '\0'};
+	bool in_word = code == '?' && optopt != 0 && optopt < LONG_CODE;
+	const char *word = in_word ? letter : argv[optind - 1];
 	struct label name = format_word(word + strspn(word, "-"));
 	name.text[strcspn(name.text, "=")] = '\0';
 	bool unknown = code == '?' && optopt < LONG_CODE;

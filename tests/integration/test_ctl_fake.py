@@ -258,6 +258,8 @@ class ExitCodes(Case):
         for words in (["status", "--frobnicate"], ["status", "--x"], ["status", "-Z"], ["status", "--sinze", "1h"]):
             self.assertNotIn("did you mean", self.ctl(*words, status=64)[1])
         self.assertIn("invalid value 'chrom' for --format; use chrome|csv|json\n", self.ctl("trace", "--format", "chrom", status=64)[1])
+        for words in (["silence", "hot", "-1h"], ["status", "-1yz"], ["history", "a", "-j1"]):
+            self.assertIn("unknown option '-1'\n", self.ctl(*words, status=64)[1])
         said = self.ctl("status", "--\x1b]0;x\x07\u202e", status=64)[1] + self.ctl("\x1b[2J", status=64)[1]
         self.assertNotRegex(said, "[\x00-\x09\x0b-\x1f\x7f\u202e]")
 
