@@ -78,17 +78,19 @@ static uint64_t end_of(const struct app *app, uint64_t now_ns)
 }
 
 struct moment {
-	char text[32];
+	char text[40];
 };
 
+/* With its offset, since who reads the text may be in another time zone. */
 static struct moment moment_of(const struct wallclock *wall, uint64_t t_ns)
 {
 	struct moment moment = {"at an unknown time"};
 	int64_t time_us = wall ? wallclock_us(wall, t_ns) : 0;
 	time_t seconds = (time_t)(time_us / 1000000);
 	struct tm tm;
+	tzset(); /* localtime_r() does not notice that the system's zone was changed */
 	if (time_us > 0 && localtime_r(&seconds, &tm)) {
-		strftime(moment.text, sizeof(moment.text), "%Y-%m-%d %H:%M:%S", &tm);
+		strftime(moment.text, sizeof(moment.text), "%Y-%m-%d %H:%M:%S %z", &tm);
 	}
 	return moment;
 }

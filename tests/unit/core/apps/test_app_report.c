@@ -98,8 +98,8 @@ static struct app_process *golden(void)
 
 static const char golden_text[] =
 	"REPORT OF cam\n"
-	"State       ended (2025-11-21 07:45:25)\n"
-	"Began       2025-11-21 07:40:25, 300.0 s before, 1 start\n"
+	"State       ended (2025-11-21 07:45:25 +0200)\n"
+	"Began       2025-11-21 07:40:25 +0200, 300.0 s before, 1 start\n"
 	"Frames      11; 23.92 fps (frames over time), 26.89 fps (mean of 1/dt)\n"
 	"Frame time  mean 41.8, P95 77.5, P99 95.5, jitter 20.0 ms\n"
 	"Events      18 sent, 16 received, 2 dropped\n"
@@ -161,17 +161,20 @@ START_TEST(one_that_died_tells_its_last_words_and_one_that_runs_its_time)
 {
 	struct app_process *p = golden();
 	report_of("cam", T0 + 4 * S);
-	has("State       running (2025-11-21 07:40:29)");
-	has("Began       2025-11-21 07:40:25, 4.0 s before, 1 start\n");
+	has("State       running (2025-11-21 07:40:29 +0200)");
+	has("Began       2025-11-21 07:40:25 +0200, 4.0 s before, 1 start\n");
 	const struct proto_open_stage open = {.stage = 1, .frame = 8841, .start_ns = T0};
 	apps_open_add(p, &open, 0, 0);
 	apps_detach(apps, p, PROCESS_DIED, T0 + 5 * S);
 	report_of("cam", T0 + 10 * S);
-	has("State       died in `detect`, frame 8841 (2025-11-21 07:40:30)");
+	has("State       died in `detect`, frame 8841 (2025-11-21 07:40:30 +0200)");
 	apps_detach(apps, attach_as("cam", 1000, 13, T0 + 20 * S), PROCESS_ENDED, T0 + 21 * S);
 	report_of("cam", T0 + 30 * S);
-	has("State       ended (2025-11-21 07:40:46)");
+	has("State       ended (2025-11-21 07:40:46 +0200)");
 	has(", 1.0 s before, 1 start, run 2\n");
+	setenv("TZ", "NST3:30", 1); /* the system's zone was changed */
+	report_of("cam", T0 + 30 * S);
+	has("State       ended (2025-11-21 02:10:46 -0330)");
 }
 END_TEST
 
