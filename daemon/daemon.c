@@ -221,6 +221,7 @@ int daemon_open_layers(struct daemon *daemon)
 	daemon->clock_open = true;
 	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
 	daemon->loopwatch_open = true;
+	daemon_watch_run_files(daemon);
 	int r = journal_create(&daemon->core, &daemon->journal);
 	if (r == 0) {
 		open_persist(daemon, &daemon->options);
@@ -336,6 +337,9 @@ void daemon_stop(struct daemon *daemon)
 	if (daemon->recovery_open) {
 		daemon->recovery_open = false;
 		uv_close((uv_handle_t *)&daemon->recovery, NULL);
+	}
+	if (daemon->run_watch_open) {
+		uv_close((uv_handle_t *)&daemon->run_watch, NULL);
 	}
 	if (daemon->watchdog_open) {
 		uv_close((uv_handle_t *)&daemon->watchdog, NULL);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runfiles.c: opens each file of the run directory independently: when one cannot be used, the
  * others are unaffected, and the daemon continues in memory for that one. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/util/log.h"
 #include "daemon/wiring.h"
@@ -85,4 +88,43 @@ bool daemon_reserve_history(void *ctx, size_t offset, size_t length)
 		daemon->history_refused = false;
 	}
 	return r == 0;
+}
+
+/* What is mapped is what a new process would find. */
+static bool is_in_place(const struct daemon *daemon, enum run_file id)
+{
+	char path[sizeof(daemon->run_dir) + 32];
+	struct stat ours, there;
+	snprintf(path, sizeof(path), "%s/%s", daemon->run_dir, files[id].name);
+	return fstat(daemon->file[id].fd, &ours) < 0 ||
+	       (fstatat(AT_FDCWD, path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       there.st_ino == ours.st_ino && there.st_dev == ours.st_dev);
+}
+
+static void on_change(uv_fs_event_t *watch, const char *name, int events, int status)
+{
+	struct daemon *daemon = watch->data;
+	(void)events;
+	for (enum run_file id = 0; status == 0 && id < RUN_FILES; id++) {
+		if ((name && strcmp(name, files[id].name) != 0) || !daemon->file[id].data ||
+			daemon->file[id].fd < 0 || is_in_place(daemon, id)) {
+			continue;
+		}
+		log_degraded(daemon, degraded_add(&daemon->degraded, files[id].name,
+					     "it was removed or replaced while the daemon ran; "
+					     "until the daemon is restarted, %s only in memory",
+					     files[id].lost));
+	}
+}
+
+void daemon_watch_run_files(struct daemon *daemon)
+{
+	uv_fs_event_init(daemon->loop, &daemon->run_watch);
+	daemon->run_watch.data = daemon;
+	daemon->run_watch_open = true;
+	int r = uv_fs_event_start(&daemon->run_watch, on_change, daemon->run_dir, 0);
+	if (r < 0) {
+		log_info("files that are removed from %s go unnoticed: %s", daemon->run_dir,
+			uv_strerror(r));
+	}
 }

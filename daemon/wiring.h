@@ -87,9 +87,10 @@ struct daemon {
 	struct clock_watch clock;
 	struct loopwatch loopwatch;
 	uv_timer_t watchdog;
+	uv_fs_event_t run_watch; /* of the run directory */
 	uv_idle_t recovery; /* of the history that an earlier process left: until it is read, only
 			     * the sockets are there */
-	bool clock_open, loopwatch_open, watchdog_open, recovery_open;
+	bool clock_open, loopwatch_open, watchdog_open, run_watch_open, recovery_open;
 	bool recovering;		   /* from the moment that there is something to read */
 	bool alerts_loaded, reload_wanted; /* while it was recovered: done afterwards */
 	int failure;			   /* of the start after READY; 0: none */
@@ -135,6 +136,9 @@ int daemon_open_run_file(struct daemon *daemon, enum run_file id, size_t size);
 void daemon_report_damage(struct daemon *daemon, enum run_file id, size_t parts);
 /* Closes one that cannot be used after all: it is recorded as one that could not be opened. */
 void daemon_lose_run_file(struct daemon *daemon, enum run_file id, int error);
+/* A file that is removed or replaced from now on is recorded, too: the next process will not find
+ * what is mapped. */
+void daemon_watch_run_files(struct daemon *daemon);
 /* history_memory's reserve of RUN_HISTORY; ctx: the daemon. A refusal is recorded while it lasts.
  */
 bool daemon_reserve_history(void *ctx, size_t offset, size_t length);

@@ -91,6 +91,20 @@ def test_what_is_in_the_way_is_told_and_left_alone():
         assert degraded(daemon) == {} and daemon.call("GetSelf").get("history_reason") is None
 
 
+def test_a_file_that_is_removed_or_replaced_while_it_is_used_is_told():
+    def replace(path):
+        path.with_name("other").write_text("somebody's")
+        path.with_name("other").rename(path)
+
+    for change in (os.unlink, replace, lambda path: path.rename(path.with_name(path.name + ".bak"))):
+        with Daemon(CONFIG) as daemon:
+            for name in FILES | {"runs"}:
+                change(daemon.run_dir / name)
+            told = until("all are told", lambda: len(t := degraded(daemon)) == len(FILES) + 1 and t)
+            assert all("removed or replaced" in reason and "only in memory" in reason for reason in told.values()), told
+            assert told["holds"] in daemon.log()
+
+
 def test_a_damaged_header_or_length_is_told():
     for hurt in (lambda path: path.write_bytes(b"\xff" + path.read_bytes()[1:]), lambda path: os.truncate(path, 1000)):
         with place() as home:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * degraded.h: lists the files of the run directory that could not be opened or were damaged, and
- * why; for status, self and doctor as long as the process runs.
+ * degraded.h: lists the files of the run directory that could not be opened, were damaged, or went
+ * away, and why; for status, self and doctor as long as the process runs.
  */
 #pragma once
 
