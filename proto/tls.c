@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 int proto_tls_mode_parse(const char *text, enum proto_tls_mode *ret)
 {
@@ -143,8 +144,19 @@ static int no_password(char *to, int size, int writing, void *ctx)
 	return 0;
 }
 
+/* OpenSSL would wait for who writes to a FIFO. */
+static bool is_usable(const char *path)
+{
+	struct stat st;
+	return path[0] == '\0' || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
+}
+
 static int load_files(const struct proto_broker *broker, SSL_CTX *context)
 {
+	if (!is_usable(broker->ca_file) || !is_usable(broker->cert_file) ||
+		!is_usable(broker->key_file)) {
+		return -ENOENT;
+	}
 	SSL_CTX_set_default_passwd_cb(context, no_password);
 	int fine = broker->ca_file[0] != '\0'
 			   ? SSL_CTX_load_verify_locations(context, broker->ca_file, NULL)

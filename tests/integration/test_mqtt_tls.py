@@ -49,6 +49,18 @@ def test_trusted_authority_is_enough():
                 connects(daemon)
 
 
+def test_a_fifo_in_the_place_of_a_file_is_refused_until_the_file_is_back():
+    with certificates() as certs:
+        certs.signed("server")
+        with mosquitto.Broker(more=server(certs)) as broker:
+            os.mkfifo(certs.path("ours"))
+            with Daemon(settings(broker.port, f"ca_file = {certs.path('ours')}")) as daemon:
+                refused(daemon, "ca_file.* can't be read")
+                shutil.copy(certs.path("ca.crt"), certs.path("new"))
+                os.rename(certs.path("new"), certs.path("ours"))
+                connects(daemon)
+
+
 def test_the_system_s_authorities_count_without_a_ca_file():
     with certificates() as certs:
         certs.signed("server")
