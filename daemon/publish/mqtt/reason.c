@@ -71,7 +71,7 @@ static const char *text_of(const struct mqtt_fault *fault)
 	switch (fault->code) {
 	case MOSQ_ERR_ERRNO:
 		if (fault->error == EPROTO) { /* OpenSSL had nothing to say */
-			return MQTT_TLS_CLOSED;
+			return closed(fault);
 		}
 		if (fault->error == ECONNRESET && fault->encrypted && !fault->connected) {
 			return MQTT_TLS_CLOSED; /* the same before OpenSSL 3.5 */
@@ -95,7 +95,9 @@ static const char *text_of(const struct mqtt_fault *fault)
 
 void mqtt_reason(const struct mqtt_fault *fault, char *ret, size_t size)
 {
-	const char *text = fault->tls_reason[0] != '\0' ? fault->tls_reason : text_of(fault);
+	const char *text = fault->tls_reason[0] == '\0'			     ? text_of(fault)
+			   : strcmp(fault->tls_reason, MQTT_TLS_CLOSED) == 0 ? closed(fault)
+									     : fault->tls_reason;
 	if (strcmp(text, mosquitto_strerror(-1000)) == 0) {
 		snprintf(ret, size, "error %d of libmosquitto", fault->code);
 	} else {

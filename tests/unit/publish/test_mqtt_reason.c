@@ -40,6 +40,19 @@ START_TEST(a_reset_in_the_log_of_openssl_hints_at_the_certificate)
 }
 END_TEST
 
+START_TEST(the_end_of_a_session_hints_at_nothing)
+{
+	char text[160], log[160];
+	const struct mqtt_fault fault = {
+		MOSQ_ERR_CONN_LOST, 0, .encrypted = true, .connected = true, .tls_reason = log};
+	mqtt_tls_reason(NULL, "OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof", "a",
+		log, sizeof(log));
+	mqtt_reason(&fault, text, sizeof(text));
+	ck_assert_str_eq(text, "the broker closed the connection");
+	ck_assert_str_eq(reason(MOSQ_ERR_ERRNO, EPROTO, true, true), text);
+}
+END_TEST
+
 START_TEST(an_error_of_tls_without_a_text_is_the_end)
 {
 	ck_assert_ptr_nonnull(strstr(reason(MOSQ_ERR_TLS, 0, true, false), "without TLS"));
