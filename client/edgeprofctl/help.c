@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "client/edgeprofctl/term/format.h"
 #include "proto/text.h"
@@ -75,7 +76,7 @@ static unsigned distance(const char *a, const char *b)
 		unsigned diagonal = row[0];
 		row[0] = (unsigned)i;
 		for (size_t j = 1; j <= width; j++) {
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+			unsigned best = diagonal + (tolower((unsigned char)a[i - 1]) != b[j - 1]);
 			diagonal = row[j];
 			best = row[j] + 1 < best ? row[j] + 1 : best;
 			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
@@ -92,7 +93,7 @@ struct similar help_similar(const char *word)
 void help_similar_add(struct similar *similar, const char *name)
 {
 	const char *word = similar->word;
-	bool begins = strlen(word) > 1 && strncmp(name, word, strlen(word)) == 0;
+	bool begins = strlen(word) > 1 && strncasecmp(name, word, strlen(word)) == 0;
 	unsigned far = begins ? 0 : distance(word, name);
 	if (far < similar->min) {
 		similar->min = far;

@@ -121,7 +121,10 @@ def test_mark_by_hand_is_in_the_list_with_the_sampled_memory():
         assert everything[3]["memory_reason"] == "no app of this name has attached", everything[3]
         assert "[of nobody] RSS: - (peak: -) | System: " in daemon.ctl("marks").stdout
         empty = daemon.ctl("marks", "nothing")
-        assert empty.returncode == 2, empty
+        assert empty.returncode == 2 and "'edgeprofctl marks' lists all" in empty.stderr, empty
+        for label in ("", "x" * 201):
+            wrong = daemon.ctl("mark", label)
+            assert wrong.returncode == 64 and "1 to 200 bytes" in wrong.stderr, wrong
         serial = daemon.call("ListEvents", limit=1)["last_serial"]
         assert everything[3]["serial"] <= serial
 

@@ -265,7 +265,7 @@ class ExitCodes(Case):
 
     def test_an_unknown_command_names_the_one_that_was_meant(self):
         for typed, meant in (("stauts", "status"), ("sensor", "sensors"), ("hist", "history"), ("wacth", "watch"),
-                             ("alert", "alerts"), ("mqtt", "mqtt-latency"), ("silense", "silence"), ("pss", "ps")):
+                             ("alert", "alerts"), ("mqtt", "mqtt-latency"), ("silense", "silence"), ("pss", "ps"), ("STATUS", "status"), ("Sess", "session")):
             self.assertIn(f"unknown command '{typed}'; did you mean '{meant}'?", self.ctl(typed, status=64)[1])
         for typed in ("x", "frobnicate", "-"):
             self.assertNotIn("did you mean", self.ctl(typed, status=64)[1])

@@ -3,7 +3,11 @@
  * what has changed since the previous one. The first line of each is fixed: scripts read it. */
 #include "client/edgeprofctl/verb.h"
 
+#include <string.h>
+
 #include "client/edgeprofctl/listing.h"
+
+enum { LABEL_MAX = 200 }; /* the daemon's */
 
 static const char mark_template[] =
 	"\\[{label}\\] RSS: {rss_bytes:MB} (peak: {peak_rss_bytes:MB}) \\| "
@@ -23,8 +27,10 @@ static void show_marks(struct ctl *ctl, const cJSON *reply)
 
 static int run_marks(struct ctl *ctl)
 {
-	return ctl_list(ctl, "ListMarks", ctl_parameters("app", ctl_word(ctl, 0)), "marks",
-		show_marks, "no marks yet; 'edgeprofctl mark LABEL' makes one");
+	const char *app = ctl_word(ctl, 0);
+	return ctl_list(ctl, "ListMarks", ctl_parameters("app", app), "marks", show_marks,
+		app ? "no marks of this app; 'edgeprofctl marks' lists all"
+		    : "no marks yet; 'edgeprofctl mark LABEL' makes one");
 }
 
 const struct verb verb_marks = {"marks", "[APP]",
@@ -37,6 +43,11 @@ static void show_mark(struct ctl *ctl, const cJSON *reply)
 
 static int run_mark(struct ctl *ctl)
 {
+	size_t length = strlen(ctl->words[0]);
+	if (length == 0 || length > LABEL_MAX) {
+		return ctl_fail(
+			ctl, CTL_USAGE, "a label has 1 to %d bytes, not %zu", LABEL_MAX, length);
+	}
 	cJSON *parameters = ctl_parameters("label", ctl->words[0]);
 	return ctl_show(
 		ctl, "Mark", ctl_add_text(parameters, "app", ctl->options.app), false, show_mark);
