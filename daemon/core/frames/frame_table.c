@@ -195,21 +195,37 @@ static bool is_over(
 	return after || elsewhere || far;
 }
 
-/* The slot of the frame that the piece is of; FRAME_TABLE_FRAMES: none that has not ended. */
+/* What lies between them. */
+static uint64_t distance_ns(const struct frame *frame, const struct frame_piece *piece)
+{
+	if (piece->end_ns < frame->start_ns) {
+		return frame->start_ns - piece->end_ns;
+	}
+	return piece->start_ns > frame->end_ns ? piece->start_ns - frame->end_ns : 0;
+}
+
+/* The slot of the frame that the piece is of; FRAME_TABLE_FRAMES: none that has not ended. The
+ * piece may be late: then it is of the one before, or threads that are read one after the other
+ * have used the id again already. */
 static uint32_t frame_of(
 	const struct frame_table *table, const struct frame_piece *piece, uint8_t idx)
 {
+	uint32_t best = FRAME_TABLE_FRAMES;
+	uint64_t min_ns = UINT64_MAX;
 	uint32_t at = search(table, piece->id, 0);
-	if (at == FRAME_TABLE_FRAMES) {
-		return at;
-	}
-	if (piece->end_ns < table->frame[at].start_ns) { /* it may be late for the one before */
-		uint32_t older = search(table, piece->id, age_of(table, at));
-		if (older < FRAME_TABLE_FRAMES && !is_over(table, older, piece, idx)) {
-			return older;
+	while (at < FRAME_TABLE_FRAMES) {
+		const struct frame *frame = &table->frame[at];
+		uint64_t far_ns = distance_ns(frame, piece);
+		if (far_ns < min_ns && !is_over(table, at, piece, idx)) {
+			best = at;
+			min_ns = far_ns;
 		}
+		if (piece->end_ns >= frame->start_ns) {
+			break;
+		}
+		at = search(table, piece->id, age_of(table, at));
 	}
-	return is_over(table, at, piece, idx) ? FRAME_TABLE_FRAMES : at;
+	return best;
 }
 
 static struct frame *use(struct frame_table *table, uint32_t at, const struct frame_piece *piece)

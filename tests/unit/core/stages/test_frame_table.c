@@ -210,6 +210,34 @@ START_TEST(an_id_that_comes_again_is_another_frame)
 }
 END_TEST
 
+/* Ids 0 to 7 in three threads that are read one after the other, three times round at once. */
+START_TEST(ids_that_wrap_are_joined_by_time_in_whatever_order_threads_are_read)
+{
+	static const uint8_t orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}};
+	for (size_t order = 0; order < 3; order++) {
+		for (uint64_t i = 0; i < 24; i++) {
+			run(i % 8, order * 60000 + i, order * 60000 + i + 1, 3,
+				3); /* spends slots */
+		}
+		frame_table_finish_until(table, UINT64_MAX);
+		size_t before = done_count;
+		const uint64_t t_ms = order * 60000 + 30000;
+		for (size_t turn = 0; turn < 3; turn++) {
+			uint8_t stage = orders[order][turn];
+			for (uint64_t i = 0; i < 24; i++) {
+				uint64_t from_ms = t_ms + i * 10 + stage * 12;
+				run(i % 8, from_ms, from_ms + 9, stage, stage);
+			}
+		}
+		frame_table_finish_until(table, UINT64_MAX);
+		ck_assert_uint_eq(done_count - before, 24);
+		for (size_t i = before; i < done_count; i++) {
+			ck_assert_uint_eq(frame_latency_ns(&done[i]), 33 * MS);
+		}
+	}
+}
+END_TEST
+
 START_TEST(a_hundred_frames_are_in_work_at_once)
 {
 	for (uint64_t base = 1; base < UINT64_MAX / 1000; base *= 977) {
