@@ -139,10 +139,11 @@ struct frame *frame_table_find(struct frame_table *table, uint64_t id, uint64_t 
 }
 
 /* A frame of the same id that is done, and yet not the one that this piece is of: the ids started
- * again. */
-static bool is_another(const struct frame *frame, const struct frame_piece *piece)
+ * again. A process that came later may go on with what another one left in a queue, but does not
+ * begin with what ran already. */
+static bool is_another(const struct frame *frame, const struct frame_piece *piece, bool goes_on)
 {
-	return piece->born_ns > frame->end_ns ||
+	return (piece->born_ns > frame->end_ns && !goes_on) ||
 	       piece->start_ns > frame->end_ns + FRAME_TABLE_GRACE_MAX_NS;
 }
 
@@ -177,7 +178,8 @@ static bool is_over(
 	const struct frame *frame = &table->frame[at];
 	bool ran = idx != FRAME_NO_STAGE && (frame->parts >> idx & 1);
 	bool after = frame->ended_ns && piece->start_ns >= frame->ended_ns;
-	if (table->state[at] == FRAME_DONE && is_another(frame, piece)) {
+	bool goes_on = idx != FRAME_NO_STAGE && !ran;
+	if (table->state[at] == FRAME_DONE && is_another(frame, piece, goes_on)) {
 		return true;
 	}
 	if (after && frame->owner == piece->thread && idx != FRAME_NO_STAGE) {

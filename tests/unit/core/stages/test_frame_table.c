@@ -238,6 +238,26 @@ START_TEST(ids_that_wrap_are_joined_by_time_in_whatever_order_threads_are_read)
 }
 END_TEST
 
+START_TEST(a_process_that_came_later_goes_on_with_what_is_queued)
+{
+	for (uint64_t i = 0; i < 20; i++) {
+		run(i, i * 10, i * 10 + 5, 0, 0);
+	}
+	frame_table_finish_until(table, T0 + 300 * MS);
+	ck_assert_uint_gt(done_count, 10);
+	for (uint64_t i = 0; i < 20; i++) {
+		const struct frame_piece piece = {.id = i,
+			.start_ns = T0 + (310 + i) * MS,
+			.end_ns = T0 + (311 + i) * MS,
+			.born_ns = T0 + 305 * MS,
+			.thread = 1};
+		frame_table_run(table, &piece, 1, false);
+	}
+	frame_table_finish_until(table, UINT64_MAX);
+	ck_assert_uint_eq(done_count, 20);
+}
+END_TEST
+
 START_TEST(a_hundred_frames_are_in_work_at_once)
 {
 	for (uint64_t base = 1; base < UINT64_MAX / 1000; base *= 977) {
