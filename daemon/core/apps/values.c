@@ -142,6 +142,15 @@ static struct app_value *value_slot(struct apps *apps, struct app *app)
 	return !full && values_displace(apps, app) ? &values->value[values->count++] : NULL;
 }
 
+/* Without a metric (metrics counts the refusal) the value is kept all the same. */
+static void add_metric(struct apps *apps, const struct app *app, struct app_value *value)
+{
+	char path[PROTO_PATH_SIZE];
+	snprintf(path, sizeof(path), "%s/%s/%s", value->counter ? "counter" : "gauge", app->name,
+		value->name);
+	metrics_add(apps->metrics, apps->source, path, value->unit, &value->metric);
+}
+
 static struct app_value *value_add(struct apps *apps, struct app *app, const char *name,
 	const struct scope *scope, const struct proto_declaration *declaration)
 {
@@ -151,12 +160,8 @@ static struct app_value *value_add(struct apps *apps, struct app *app, const cha
 	}
 	*value = (struct app_value){.counter = scope->counter};
 	memcpy(value->name, name, sizeof(value->name));
-	char path[PROTO_PATH_SIZE];
-	snprintf(path, sizeof(path), "%s/%s/%s", scope->counter ? "counter" : "gauge", app->name,
-		name);
-	enum unit unit = unit_named(declaration->unit, scope->counter ? UNIT_COUNT : UNIT_NONE);
-	/* without a metric (metrics counts the refusal) it is kept all the same */
-	metrics_add(apps->metrics, apps->source, path, unit, &value->metric);
+	value->unit = unit_named(declaration->unit, scope->counter ? UNIT_COUNT : UNIT_NONE);
+	add_metric(apps, app, value);
 	return value;
 }
 
@@ -219,6 +224,7 @@ bool app_on_value(struct apps *apps, struct app_process *process, uint32_t slot,
 	}
 	value->value = sum;
 	value->set_ns = record->start_ns;
+	process->app->values->changes++;
 	return true;
 }
 
@@ -242,6 +248,27 @@ void app_values_end(struct app *app)
 	for (size_t i = 0; app->values && i < app->values->count; i++) {
 		app->values->value[i].set_ns = 0;
 	}
+}
+
+static bool is_complete(const struct app_value *value)
+{
+	return memchr(value->name, '\0', sizeof(value->name)) && isfinite(value->value) &&
+	       (unsigned)value->unit < UNIT_COUNT_OF_UNITS;
+}
+
+bool app_values_restored(struct apps *apps, struct app *app)
+{
+	struct app_values *values = app->values;
+	bool complete = values->count <= APP_VALUES_MAX;
+	for (size_t i = 0; complete && i < values->count; i++) {
+		complete = is_complete(&values->value[i]);
+	}
+	values->count = complete ? values->count : 0;
+	for (size_t i = 0; i < values->count; i++) {
+		values->value[i].metric = NULL;
+		add_metric(apps, app, &values->value[i]);
+	}
+	return complete;
 }
 
 void app_values_sample(struct apps *apps, struct app *app, uint64_t now_ns)

@@ -169,6 +169,21 @@ static void translate_parents(const struct app *app, const uint32_t *before)
 	}
 }
 
+static bool load_values(struct apps *apps, struct app *app, struct save_slot *slot)
+{
+	struct save_reader reader;
+	struct app_values *values = mem_zalloc(sizeof(*values));
+	save_slot_read(&apps->save->slots, slot, &reader);
+	if (!values || !save_read(&reader, values, sizeof(*values))) {
+		free(values);
+		return false;
+	}
+	app->values = values;
+	slot->owner = values;
+	slot->mark = save_values(values).mark;
+	return app_values_restored(apps, app);
+}
+
 /* False: some of it is lost. */
 static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 {
@@ -202,6 +217,8 @@ static bool load_run(struct apps *apps, struct app *app, uint64_t run)
 				slot->mark = save_frames(frames).mark;
 			}
 			complete = complete && frames;
+		} else if (slot->kind == SAVE_VALUES && !app->values) {
+			complete = load_values(apps, app, slot) && complete;
 		}
 	}
 	translate_parents(app, before);

@@ -18,7 +18,8 @@
 _Static_assert(sizeof(struct saved_app) % 8 == 0 && sizeof(struct stage) % 8 == 0 &&
 		       sizeof(struct frames) % 8 == 0 && sizeof(struct proto_histogram) % 8 == 0 &&
 		       sizeof(struct proto_histogram_carries) % 8 == 0 &&
-		       sizeof(struct stage_cpu) % 8 == 0 && sizeof(struct app_attributes) % 8 == 0,
+		       sizeof(struct stage_cpu) % 8 == 0 &&
+		       sizeof(struct app_attributes) % 8 == 0 && sizeof(struct app_values) % 8 == 0,
 	"segments are whole words");
 
 _Static_assert(MARKS_MAX / (APP_MARK_PARTS - 1) * sizeof(struct app_mark) + 1024 <= SAVE_COPY,
@@ -115,6 +116,14 @@ struct save_object save_frames(const struct frames *frames)
 	return object;
 }
 
+struct save_object save_values(const struct app_values *values)
+{
+	struct save_object object = {
+		.owner = values, .kind = SAVE_VALUES, .mark = values->changes + values->refused};
+	add(&object, values, sizeof(*values));
+	return object;
+}
+
 /* True when it changed: it was written, if there was room. */
 static bool write_item(struct app_save *save, uint64_t run, const struct save_object *object)
 {
@@ -176,16 +185,22 @@ static uint64_t mark_of_app(const struct saved_app *app)
 	return mark;
 }
 
-/* The next item of the app. True when one was written; *done: it was the last. */
+/* The next item of the app: its stages, frames, values, itself. True when one was written; *done:
+ * it was the last. */
 static bool save_next(struct app_save *save, const struct app *app, bool *done)
 {
 	struct save_object object;
 	size_t item = save->item++;
-	*done = item >= app->stages && !(item == app->stages && app->frames);
+	*done = item > app->stages + 1;
+	if ((item == app->stages && !app->frames) || (item == app->stages + 1 && !app->values)) {
+		return false;
+	}
 	if (item < app->stages) {
 		object = save_stage(app->stage[item]);
-	} else if (!*done) {
+	} else if (item == app->stages) {
 		object = save_frames(app->frames);
+	} else if (!*done) {
+		object = save_values(app->values);
 	} else if (!save->failed) {
 		object = (struct save_object){
 			.owner = app, .kind = SAVE_APP, .mark = mark_of_app(&save->now)};
@@ -236,7 +251,8 @@ void apps_save_some(struct apps *apps, size_t n)
 			note_app(app, &save->now);
 			save->failed = false;
 		}
-		if (app && save->now.processes > 0 && (app->stages > 0 || app->frames)) {
+		if (app && save->now.processes > 0 &&
+			(app->stages > 0 || app->frames || app->values)) {
 			n -= save_next(save, app, &done);
 		}
 		if (done) {
@@ -281,6 +297,7 @@ void app_save_forget_run(struct apps *apps, const struct app *app)
 		app_save_forget(apps, app->stage[i]);
 	}
 	app_save_forget(apps, app->frames);
+	app_save_forget(apps, app->values);
 	if (apps->save) {
 		apps->save->item = 0;
 	}

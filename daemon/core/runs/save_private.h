@@ -9,12 +9,12 @@
 #include "daemon/core/runs/save.h"
 
 enum {
-	SAVE_SLOTS = 400, /* all stages, streams and apps that there can be, and the marks */
+	SAVE_SLOTS = 464, /* all stages, streams, apps and their values, and the marks */
 	SAVE_COPY = 32 << 10,
 	SAVE_SEGMENTS = 16,
 };
 
-enum save_kind { SAVE_NOTHING, SAVE_APP, SAVE_STAGE, SAVE_FRAMES, SAVE_MARKS };
+enum save_kind { SAVE_NOTHING, SAVE_APP, SAVE_STAGE, SAVE_FRAMES, SAVE_VALUES, SAVE_MARKS };
 
 /* Words of a structure or a window. */
 struct save_segment {
@@ -102,4 +102,5 @@ void save_restore_marks(struct apps *apps);
 /* What a stage or a stream consists of. */
 struct save_object save_stage(const struct stage *stage);
 struct save_object save_frames(const struct frames *frames);
+struct save_object save_values(const struct app_values *values);
 uint64_t save_events_of(const struct app *app);

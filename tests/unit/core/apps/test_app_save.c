@@ -421,6 +421,41 @@ START_TEST(ever_new_apps_find_a_slot)
 }
 END_TEST
 
+/* Of an app that has nothing else. */
+START_TEST(gauges_and_counters_go_on_with_their_age)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	declare(p, 0, "depth", "bytes");
+	declare(p, 1, "frames", "");
+	for (int kind = PROTO_KIND_GAUGE; kind <= PROTO_KIND_COUNTER; kind++) {
+		struct proto_record r = {.stage = kind == PROTO_KIND_COUNTER,
+			.kind = (uint8_t)kind,
+			.start_ns = T0 + 2 * S,
+			.value = bits(7),
+			.frame = PROTO_NO_FRAME};
+		put(p, &r);
+	}
+	apps_save_some(apps, 8);
+	restart();
+	p = attach_as("cam", 1000, 12, T0 + 20 * S);
+	apps_note_received(p, 2);
+	apps_sample(apps, T0 + 21 * S);
+	const struct metric *gauge = metrics_find(metrics, "gauge/cam/depth");
+	ck_assert_double_eq(gauge->value, 7);
+	ck_assert_int_eq(gauge->unit, UNIT_BYTES);
+	ck_assert_uint_eq(metric_time_ns(gauge), T0 + 2 * S);
+	declare(p, 0, "frames", "");
+	struct proto_record r = {.kind = PROTO_KIND_COUNTER,
+		.start_ns = T0 + 21 * S,
+		.value = bits(1),
+		.frame = PROTO_NO_FRAME};
+	put(p, &r);
+	apps_sample(apps, T0 + 22 * S);
+	ck_assert_double_eq(metrics_find(metrics, "counter/cam/frames")->value, 8);
+	ck_assert_uint_eq(p->app->values->count, 2);
+}
+END_TEST
+
 START_TEST(marks_survive_with_what_they_measured)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
