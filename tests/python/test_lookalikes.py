@@ -339,6 +339,20 @@ class Models(unittest.TestCase):
             self.assertEqual((row["size_bytes"], row["size_mb"], row["size_gb"]), (4 << 20, 4.0, 4 / 1024))
             self.assertRaises(OSError, edgeprof.analyze_model_size, root / "none")
 
+    # covers G4.2
+    def test_links_of_a_model_hub_are_followed_and_a_file_counts_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for part in ("blobs", "snapshot/sub"):
+                (root / part).mkdir(parents=True)
+            (root / "blobs/b").write_bytes(bytes(3 << 20))
+            (root / "snapshot/model.onnx").symlink_to("../blobs/b")
+            (root / "snapshot/sub/again").symlink_to("../../blobs/b")
+            (root / "snapshot/sub/loop").symlink_to("..")
+            (root / "snapshot/gone").symlink_to("nothing")
+            for path in (root, root / "snapshot", root / "snapshot/model.onnx"):
+                self.assertEqual(edgeprof.analyze_model_size(path)["size_bytes"], 3 << 20)
+
     # covers G4.3
     def test_comparison_against_the_first(self):
         def broken():

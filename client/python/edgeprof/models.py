@@ -13,17 +13,26 @@ from .stats import benchmark
 
 
 def analyze_model_size(path: Any) -> Dict[str, Any]:
-    """size_bytes, size_mb, size_gb (MiB, GiB) of a file, or of all files in a folder; links are not
-    followed out of it. OSError: it is not there."""
+    """size_bytes, size_mb, size_gb (MiB, GiB) of a file, or of all files in a folder. Links are followed,
+    because folders of model hubs consist of them; a file that is found twice counts once. OSError: it is
+    not there."""
     path = os.fspath(path)
-    if not os.path.isdir(path):
-        size = os.stat(path).st_size
-    else:
-        size = 0
-        for folder, _, names in os.walk(path):
-            for name in names:
-                size += os.lstat(os.path.join(folder, name)).st_size
+    size = os.stat(path).st_size
+    if os.path.isdir(path):
+        size, seen = 0, {}
+        for folder, folders, names in os.walk(path, followlinks=True):
+            folders[:] = [name for name in folders if _is_first(os.path.join(folder, name), seen)]
+            files = [os.path.join(folder, name) for name in names]
+            size += sum(os.stat(file).st_size for file in files if _is_first(file, seen))
     return {"size_bytes": size, "size_mb": size / MIB, "size_gb": size / MIB / 1024}
+
+
+def _is_first(entry: str, seen: Dict[Any, str]) -> bool:
+    """False also for a link to nothing."""
+    if not os.path.exists(entry):
+        return False
+    info = os.stat(entry)
+    return seen.setdefault((info.st_dev, info.st_ino), entry) == entry
 
 
 def _tensor_sizes_kb(model: Any, method: str) -> List[float]:
