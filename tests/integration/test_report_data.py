@@ -10,6 +10,7 @@ import tempfile
 import time
 import xml.etree.ElementTree
 
+import sessions
 from harness import CTL, SOURCE, Daemon, run_tests, until
 from reckoning import Script
 
@@ -104,6 +105,18 @@ def test_the_text_has_every_section():
     assert late.split() == ["infer@gpu", "50", "30", "10.00", "%", "1", "60.0"], text
     narrow = with_file(session(), lambda path: ctl("report", path, columns=60))
     assert max(map(len, narrow.stdout.splitlines())) <= 60, narrow.stdout
+
+
+# covers G3.8
+def test_priorities_change_above_20_and_at_5_percent():
+    ms = {"a": 2, "b": 0.5, "c": 0.499, "d": 1.01, "e": 3.01, "f": 0.51, "g": 2.471}  # 10 in all
+    truth = {name: "HIGH" if took > 2 else "MEDIUM" if took >= 0.5 else "LOW" for name, took in ms.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        for frames in (150, 1077):  # sums whose last digits are above and below
+            stages = {name: [took] * frames for name, took in ms.items()}
+            path = sessions.write(pathlib.Path(folder) / "s.jsonl", "one", stages)
+            rows = json.loads(ctl("report", path, "--format", "json").stdout)["stages"]
+            assert {row["stage"]: row["priority"] for row in rows} == truth, rows
 
 
 # covers G3.6

@@ -73,9 +73,10 @@ static void add_runs(cJSON *row, const struct data *data, const struct data_stag
 	}
 }
 
-/* Where optimising pays: by the share of the total. */
+/* Where optimising pays: by the share of the total, whose last digits are those of a sum. */
 static const char *priority_of(double percent)
 {
+	percent = round(percent * 1e6) / 1e6;
 	return isnan(percent) ? NULL : percent > 20 ? "HIGH" : percent >= 5 ? "MEDIUM" : "LOW";
 }
 
