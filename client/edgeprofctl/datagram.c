@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/edgeprofctl/link/address.h"
+#include "client/edgeprofctl/term/when.h"
 #include "proto/statsd/statsd.h"
 
 /* ".../io.edgeprof" becomes ".../statsd". False: no room for it. */
@@ -106,6 +107,11 @@ static bool same(struct statsd_text text, const char *wanted)
 	return text.length == length && (length == 0 || memcmp(text.at, wanted, length) == 0);
 }
 
+const char *datagram_bad_duration(double ms)
+{
+	return ms < 0 ? "negative" : ms > when_mono_ms() ? "longer than the system is up" : NULL;
+}
+
 int datagram_check(struct ctl *ctl, const char *name, const struct text *text)
 {
 	struct statsd_reader reader;
@@ -122,6 +128,10 @@ int datagram_check(struct ctl *ctl, const char *name, const struct text *text)
 	if (!same(line->name, name) || reader.at != reader.end) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"invalid name '%s': ':', '|' and line ends are not allowed", name);
+	}
+	const char *bad = line->type == STATSD_TIME ? datagram_bad_duration(line->value) : NULL;
+	if (bad) {
+		return ctl_fail(ctl, CTL_USAGE, "a duration of %g ms is %s", line->value, bad);
 	}
 	if (!same(line->app, ctl->options.app) || !same(line->unit, ctl->options.unit) ||
 		!same(line->category, ctl->options.category)) {

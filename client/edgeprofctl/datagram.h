@@ -20,6 +20,9 @@ int datagram_send(int fd, const char *lines, size_t length, int wait_ms);
 void datagram_add_line(const struct ctl *ctl, struct text *line, const char *name,
 	const char *value, const char *type, const char *frame);
 
+/* Why the daemon refuses a stage that took so long and ends now; NULL: it does not. */
+const char *datagram_bad_duration(double ms);
+
 /* The line as the daemon will read it must say what was asked for; else CTL_USAGE after a message.
  */
 int datagram_check(struct ctl *ctl, const char *name, const struct text *line);

@@ -108,7 +108,8 @@ def test_emit_refuses_what_the_daemon_would_not_understand():
         for words in (["a:b", "1"], ["", "1"], ["a|b", "1"], ["a\nb", "1"], ["a", "x"], ["a", "1kg"],
                       ["a", "nan"], ["a", ""], ["a"], ["a", "1", "2"], ["_e{1,1}", "1"],
                       ["a", "1", "--app", "x,y"], ["a", "1", "--app", "x|y"], ["a", "1", "--frame", "x"],
-                      ["a", "1", "--unit", "g,app:b"], ["n" * 300, "1"], ["-", "1"], []):
+                      ["a", "1", "--unit", "g,app:b"], ["n" * 300, "1"], ["-", "1"], [],
+                      ["--", "a", "-3ms"], ["a", "1e9s"]):
             done = daemon.ctl("emit", *words)
             assert done.returncode == 64 and done.stderr, (words, done)
         assert daemon.call("GetSelf")["statsd_datagrams"] == 0
@@ -138,7 +139,9 @@ def test_emit_reads_whole_lines():
         assert done.returncode == 1, done
         assert "line 2: no ':' after the name" in done.stderr, done
         assert "line 4: a set" in done.stderr and "line 5 is too long" in done.stderr, done
-        until("the good ones", lambda: daemon.call("GetSelf")["statsd_lines"] == 2003)
+        done = daemon.ctl("emit", "-", input="a:-1|ms\na:1:-2|h\na:1e300|d\na:-1|g\n")
+        assert (done.returncode, done.stderr.count("negative"), done.stderr.count("longer than")) == (1, 2, 1), done
+        until("the good ones", lambda: daemon.call("GetSelf")["statsd_lines"] == 2004)
 
 
 def test_without_a_daemon_emit_says_so_and_the_command_runs():

@@ -16,7 +16,6 @@
 #include "client/edgeprofctl/datagram.h"
 #include "client/edgeprofctl/tail/follow.h"
 #include "client/edgeprofctl/tail/pattern.h"
-#include "client/edgeprofctl/term/when.h"
 #include "proto/utf8.h"
 
 enum {
@@ -86,11 +85,11 @@ static void flush(struct tail *tail)
 static void add_event(struct tail *tail, const struct pattern_match *match)
 {
 	char name[STATSD_NAME_MAX + 1], value[32], frame[FRAME_DIGITS + 1] = "";
-	if (match->ms < 0 || match->ms > when_mono_ms()) {
+	const char *bad = datagram_bad_duration(match->ms);
+	if (bad) {
 		if (tail->refused++ == 0) {
 			ctl_fail(tail->ctl, 0, "line %" PRIu64 ": a duration of %g ms is %s",
-				tail->lines, match->ms,
-				match->ms < 0 ? "negative" : "longer than the system is up");
+				tail->lines, match->ms, bad);
 		}
 		return;
 	}

@@ -185,6 +185,17 @@ static int add_line(struct ctl *ctl, struct input *input, const char *text, size
 		ctl_fail(ctl, CTL_BAD_NEWS, "line %" PRIu64 ": %s", input->line, reader.reason);
 		return CTL_FINE;
 	}
+	bool time = reader.line.type == STATSD_TIME;
+	do {
+		double ms = reader.line.value;
+		const char *bad = time ? datagram_bad_duration(ms) : NULL;
+		if (bad) {
+			input->bad = true;
+			ctl_fail(ctl, CTL_BAD_NEWS, "line %" PRIu64 ": a duration of %g ms is %s",
+				input->line, ms, bad);
+			return CTL_FINE;
+		}
+	} while (statsd_next_value(&reader.line));
 	if (input->filled + length + 1 > sizeof(input->datagram)) {
 		status = flush(ctl, input);
 	}
