@@ -45,6 +45,20 @@ def refused(call, error, **parameters):
     raise AssertionError(f"{parameters} was taken")
 
 
+def test_total_of_all_runs_says_that_it_is_of_the_latest():
+    with Daemon() as daemon:
+        for duration in (2, 10):
+            with Script(daemon) as script:
+                script.tell([line for i in range(30) for line in (
+                    f"0 frame_begin {i}", f"0 complete 0 infer {duration * MS} {i}", "0 frame_end")])
+                arrived(daemon, {"infer": 30})
+            ended(daemon)
+        assert re.search(r"^TOTAL +10\.0$", daemon.ctl("report", "cam").stdout, re.M)
+        shown = daemon.ctl("report", "cam", "--all-runs").stdout
+        assert re.search(r"^infer +6\.0 .* 60$", shown, re.M), shown
+        assert re.search(r"^TOTAL +10\.0 \(last 30 frames\)$", shown, re.M), shown
+
+
 def test_each_run_has_its_own_statistics():
     with Daemon() as daemon:
         one_run(daemon, 10, 100)

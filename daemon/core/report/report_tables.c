@@ -40,7 +40,17 @@ void report_outside(struct report *report)
 	}
 }
 
-/* What TOTAL is of, where that is not the complete run as in the lines above it. */
+/* Frames, ticks, or executions of the stage that runs most often, of all that is reported. */
+static uint64_t count_of(const struct app *app)
+{
+	uint64_t count = app->loop.kind != LOOP_OF_STAGES && app->frames ? app->frames->count : 0;
+	for (size_t i = 0; app->loop.kind == LOOP_OF_STAGES && i < app->stages; i++) {
+		count = app->stage[i]->count > count ? app->stage[i]->count : count;
+	}
+	return count;
+}
+
+/* What TOTAL is of, where that is not all that the lines above it are of. */
 static void add_total(struct report *report, double mean_ms)
 {
 	static const char *const names[] = {[LOOP_OF_STAGES] = "iterations",
@@ -49,7 +59,8 @@ static void add_total(struct report *report, double mean_ms)
 	const struct loop_window *window = &report->relations.window;
 	char bytes[96];
 	struct text of = TEXT_IN(bytes);
-	if (window->note >= 0) {
+	bool some = window->iterations > 0 && count_of(report->app) > window->iterations + 1;
+	if (window->note >= 0 || some) {
 		text_join(&of, ", ", "last %" PRIu64 " %s", window->iterations,
 			names[report->app->loop.kind]);
 	}
