@@ -7,6 +7,7 @@
 #include "daemon/ingest/ingest.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ enum {
 	DRAIN_NAMES = 4,	 /* new names, likewise */
 	ITERATION_WORK = 16384,	 /* of draining in an iteration of the loop, in records */
 	SAVES_PER_ITERATION = 8, /* statistics that one of them saves: 0.2 ms */
+	ENDS_AT_START = 8,	 /* runs; as many reports may wait to be written */
 };
 
 void ingest_handle_closed(struct ingest *ingest)
@@ -247,6 +249,17 @@ int ingest_listen(struct ingest *ingest)
 	return uv_poll_start(&ingest->listen, UV_READABLE, on_accept);
 }
 
+static bool is_gone(pid_t pid, uint64_t start_ticks)
+{
+	uint64_t now = peer_start_ticks(pid);
+	return now > 0 ? now != start_ticks : kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+void ingest_end_saved(struct ingest *ingest, size_t n, uint64_t now_ns)
+{
+	apps_end_saved(ingest->core->apps, n, is_gone, now_ns);
+}
+
 static void on_waited(uv_check_t *handle)
 {
 	struct ingest *ingest = handle->data;
@@ -291,6 +304,8 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 	ingest->listen.data = ingest->drain.data = ingest->sample.data = ingest;
 	ingest->after_wait.data = ingest;
 	ingest->waited_ns = sysops()->now_ns();
+	/* before one of them is started again */
+	ingest_end_saved(ingest, ENDS_AT_START, ingest->waited_ns);
 	uv_check_start(&ingest->after_wait, on_waited);
 	ingest_await_sample(ingest, ingest->waited_ns);
 	r = ingest_listen(ingest);

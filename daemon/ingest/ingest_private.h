@@ -114,6 +114,9 @@ void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment);
 /* Waits for the next sample; begins it in the next iteration. */
 void ingest_await_sample(struct ingest *ingest, uint64_t now_ns);
 void ingest_sample_now(struct ingest *ingest);
+/* Looks at n runs that began before a restart, and ends those whose processes ended without
+ * attaching again. */
+void ingest_end_saved(struct ingest *ingest, size_t n, uint64_t now_ns);
 
 /* Accepts connections, again after there were no descriptors left. */
 int ingest_listen(struct ingest *ingest);

@@ -47,6 +47,7 @@ static void commit(struct ingest *ingest, uint64_t now_ns)
 	{
 		attachment_sample(a, now_ns);
 	}
+	ingest_end_saved(ingest, 1, now_ns);
 	apps_sample(ingest->core->apps, now_ns);
 	LIST_FOREACH(a, &ingest->attachments, link)
 	{

@@ -223,6 +223,33 @@ def wait_for_samples(daemon, count):
     until("samples", lambda: daemon.metric("app/cam/processes")["time_us"] > first + (count - 0.5) * 1e6)
 
 
+def test_a_run_that_ended_without_a_daemon_is_reported():
+    with Daemon() as daemon, Script(daemon) as script, Script(daemon, app="late") as late:
+        for one, app in ((script, "cam"), (late, "late")):
+            round_of(one, 0, 1000)
+            arrived(daemon, {"infer": 1000}, app=app)
+        wait_for_samples(daemon, 3)
+        sent = app_of(daemon)["sent"]
+        daemon.kill()
+        script.process.kill()
+        script.process.wait()
+        daemon.start()
+        app = app_of(daemon)
+        assert (app["state"], app["run"], app["sent"], app["received"]) == ("ended", 1, sent, sent), app
+        assert app["last_words"] == "ended while the daemon was away", app
+        assert stage(daemon)[0]["count"] == 1000 and "ended while the daemon was away" in events(daemon), events(daemon)
+        until("its report", lambda: " received; what was sent later is not known" in daemon.ctl("report", "cam").stdout)
+        assert app_of(daemon, "late") is None  # it may still come back
+        late.process.kill()
+        late.process.wait()
+        until("its end", lambda: app_of(daemon, "late"))
+        assert not [a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "app_gone"]
+        with Script(daemon) as again:  # another process begins another run
+            round_of(again, 0, 10)
+            arrived(daemon, {"infer": 10})
+            assert app_of(daemon)["run"] == 2 and stage(daemon, run=-1)[0]["count"] == 1000
+
+
 def test_what_a_restart_cost_is_labelled():
     with Daemon() as daemon, Script(daemon) as script:
         round_of(script, 0, 100)

@@ -251,9 +251,11 @@ static void report_end(
 		return;
 	}
 	if (how == PROCESS_ENDED) {
-		app->last_words[0] = '\0';
-		note_entry(apps, app, TIMELINE_INFO, process->cause[0] ? process->cause : "ended",
-			now_ns);
+		const char *cause =
+			process->away ? "ended while the daemon was away" : process->cause;
+		snprintf(
+			app->last_words, sizeof(app->last_words), "%s", process->away ? cause : "");
+		note_entry(apps, app, TIMELINE_INFO, cause[0] ? cause : "ended", now_ns);
 		return;
 	}
 	/* the newest open stage is the innermost one */

@@ -94,6 +94,7 @@ struct app_process {
 	bool marked[PROTO_DECLARATIONS];		 /* has been a mark's label */
 	char cause[32]; /* why it died, "died of SIGSEGV"; "" = not known; by ingest */
 	bool met[PROTO_DECLARATIONS]; /* apps_meet() */
+	bool away;		      /* it ended while no daemon ran; by restore.c */
 };
 
 /*

@@ -169,6 +169,12 @@ void report_head(struct report *report)
 			app->missing, app->missing == 1 ? "" : "s");
 	}
 	frames_lines(report);
+	if (app->end == PROCESS_ENDED && app->last_words[0]) { /* while the daemon was away */
+		report_line(report,
+			"Events      %" PRIu64 " received; what was sent later is not known",
+			events.received);
+		return;
+	}
 	report_line(report,
 		"Events      %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " dropped",
 		events.sent, events.received, events.dropped);
@@ -276,7 +282,8 @@ void app_report_parse(const char *text, int64_t until_us, struct past_report *re
 	bool ended = strncmp(state, "ended", 5) == 0;
 	bool killed = strncmp(state, "died in ", 8) == 0 || (length == 4 && *state == 'd');
 	ret->state = ended ? APP_ENDED : killed ? APP_KILLED : APP_DIED;
-	snprintf(ret->last_words, sizeof(ret->last_words), "%.*s", ended ? 0 : length, state);
+	snprintf(ret->last_words, sizeof(ret->last_words), "%.*s",
+		ended && length == 5 ? 0 : length, state);
 	ret->run = run && end && run < end ? strtoull(run + 6, NULL, 10) : 1;
 	ret->until_us = until_us;
 	ret->since_us = until_us - (int64_t)(seconds * 1e6);

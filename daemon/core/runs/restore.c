@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * restore.c: restores a run from saved statistics, when a process attaches that an earlier life of
- * the daemon knew. The file is the daemon's own, yet of structures that are read complete: what is
- * used as an index is checked, and pointers only say whether something followed.
+ * the daemon knew, or when none of its processes is left. The file is the daemon's own, yet of
+ * structures that are read complete: what is used as an index is checked, and pointers only say
+ * whether something followed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,61 @@ void app_restore(
 			save_events_of(app); /* fewer: an older copy stood in for a bad one */
 		app->missing += events < saved->events ? saved->events - events : 0;
 		return;
+	}
+	free(saved);
+}
+
+/* False: one of them may attach again, or nothing valid is there. */
+static bool read_gone(struct save_reader *reader, bool (*is_gone)(pid_t pid, uint64_t start_ticks),
+	struct saved_app *ret)
+{
+	bool gone = save_read(reader, ret, sizeof(*ret)) && ret->processes > 0 &&
+		    ret->processes <= APP_PROCESSES_MAX &&
+		    memchr(ret->name, '\0', sizeof(ret->name));
+	for (size_t i = 0; gone && i < ret->processes; i++) {
+		gone = is_gone((pid_t)ret->process[i].pid, ret->process[i].start_ticks);
+	}
+	return gone;
+}
+
+/* The run goes on with its first process, which ends. */
+static void end_saved(struct apps *apps, const struct saved_app *saved, uint64_t now_ns)
+{
+	const struct saved_process *first = &saved->process[0];
+	struct app_process *process;
+	if (apps_find(apps, saved->name) ||
+		apps_attach(apps, saved->name, (uid_t)saved->uid, (pid_t)first->pid,
+			first->start_ticks, 0, now_ns, &process) < 0) {
+		return;
+	}
+	for (size_t i = 0; i < saved->processes; i++) {
+		process->accounting.received += saved->process[i].received;
+	}
+	process->accounting.sent = process->accounting.received;
+	process->away = true;
+	apps_detach(apps, process, PROCESS_ENDED, now_ns);
+}
+
+void apps_end_saved(struct apps *apps, size_t n, bool (*is_gone)(pid_t pid, uint64_t start_ticks),
+	uint64_t now_ns)
+{
+	struct app_save *save = apps->save;
+	struct saved_app *saved = NULL;
+	for (size_t i = 0; save && n > 0 && i < SAVE_SLOTS; i++) {
+		struct save_slot *slot = &save->slots.slot[save->ending++ % SAVE_SLOTS];
+		struct save_reader reader;
+		if (slot->owner || slot->kind != SAVE_APP) {
+			continue;
+		}
+		saved = saved ? saved : mem_zalloc(sizeof(*saved));
+		if (!saved) {
+			return;
+		}
+		save_slot_read(&save->slots, slot, &reader);
+		if (read_gone(&reader, is_gone, saved)) {
+			end_saved(apps, saved, now_ns);
+		}
+		n--;
 	}
 	free(saved);
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct app;
 struct apps;
@@ -39,6 +40,11 @@ void apps_save_some(struct apps *apps, size_t n);
 void apps_save_marks(struct apps *apps);
 /* Everything that changed, frames in flight included, before the processes are released. */
 void apps_save_all(struct apps *apps);
+
+/* Looks at the next n saved runs of apps that have not come back, and ends those of which no
+ * process is left; how they ended is not known. is_gone: of a process (its pid and start time). */
+void apps_end_saved(struct apps *apps, size_t n, bool (*is_gone)(pid_t pid, uint64_t start_ticks),
+	uint64_t now_ns);
 
 /* A process attached whose mapping says that this number of records was read from it by an
  * earlier life of the daemon. What of them the statistics miss is noted in its app. */

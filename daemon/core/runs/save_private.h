@@ -92,6 +92,7 @@ struct saved_app {
 struct app_save {
 	struct save_slots slots;
 	size_t app, item;     /* where the next call goes on */
+	size_t ending;	      /* where that of apps_end_saved() does */
 	bool failed;	      /* an item of the app did not fit */
 	uint64_t marks_saved; /* sum of their changes when they were written last */
 	struct saved_app now; /* of that app, when its round began */
