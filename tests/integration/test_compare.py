@@ -41,6 +41,17 @@ def test_a_stage_named_total_is_the_total():
         assert row_of(result_of(*files, status=1), "total/mean_ms")["regression"]
 
 
+# covers G2.20
+def test_a_regression_is_at_the_threshold_and_above():
+    with folder() as place:
+        d = pathlib.Path(place)
+        for base in (10, 20, 33.3):
+            old = sessions.write(d / "old", "old", {"infer": [base] * 20})
+            for percent, status in ((14.99, 0), (15, 1), (15.01, 1)):
+                new = sessions.write(d / "new", "new", {"infer": [base * (100 + percent) / 100] * 20})
+                assert ctl("compare", old, new).returncode == status, (base, percent)
+
+
 # covers G2.20, G4.13, covers G1.15: exit 0 and 1, and the verdict of each row
 def test_a_slowdown_is_found_and_identical_runs_are_not_judged():
     with folder() as place:

@@ -13,6 +13,7 @@
 #include "proto/text.h"
 
 enum { THRESHOLD_PERCENT = 15 };
+static const double ROUNDING_PERCENT = 1e-9; /* 11.5 is 14.999999999999991 % more than 10 */
 
 /* A stage that takes less than this share of the frames' time on both sides decides nothing: some
  * microseconds more do not matter to who waits for the frame. */
@@ -216,7 +217,7 @@ static void judge(struct comparison *comparison, cJSON *result)
 		bool regression = decides && json_true(row, "worse") &&
 				  p->valuedouble < REGRESSION_P &&
 				  fabs(json_number(row, "difference_percent")) >=
-					  comparison->threshold_percent;
+					  comparison->threshold_percent - ROUNDING_PERCENT;
 		cJSON_AddBoolToObject(row, "regression", regression);
 		regressions += regression;
 	}
