@@ -191,6 +191,7 @@ static int load_file(const char *path, struct config *config, struct config_erro
 		close(fd);
 		return r;
 	}
+	config->files++;
 	int line = ini_parse_stream(read_line, &reader, handle_pair, &reader);
 	fclose(reader.stream);
 	if (reader.fault != 0 || line < 0) {

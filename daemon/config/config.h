@@ -59,8 +59,10 @@ struct config {
 	/* [alert NAME] */
 	size_t alerts;
 	struct alert_rule alert[ALERT_RULES_MAX];
-	bool alert_has_kind[ALERT_RULES_MAX];  /* above, below, equals or absent was given */
-	bool alert_has_clear[ALERT_RULES_MAX]; /* clear was given */
+	bool alert_has_kind[ALERT_RULES_MAX];	   /* above, below, equals or absent was given */
+	unsigned alert_kind_file[ALERT_RULES_MAX]; /* in which of them, from 1 on */
+	unsigned files;				   /* that were read */
+	bool alert_has_clear[ALERT_RULES_MAX];	   /* clear was given */
 	/* [advice]; critical_celsius is made of [alert temperature] */
 	struct advice_options advice;
 	/* [gauge] */

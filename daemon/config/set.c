@@ -228,8 +228,8 @@ static const struct config_section *find_section(const char *name, size_t length
 
 /* After a key of an alert was set from what `old` was. A new limit moves the clear value of a
  * built-in rule, at its distance, unless clear is configured. */
-static void settle_alert(struct config *config, const struct config_key *key,
-	struct alert_rule *rule, const struct alert_rule *old)
+static int settle_alert(struct config *config, const struct config_key *key,
+	struct alert_rule *rule, const struct alert_rule *old, struct text *error)
 {
 	size_t index = (size_t)(rule - config->alert);
 	rule->configured = true;
@@ -237,17 +237,24 @@ static void settle_alert(struct config *config, const struct config_key *key,
 		config->alert_has_clear[index] = true;
 	}
 	if (!key->kind) {
-		return;
+		return 0;
 	}
 	if (alert_kind_parse(key->name, &rule->kind) < 0) {
 		rule->kind = ALERT_ABSENT;
 	}
+	/* A drop-in may replace the limit by one of another kind. */
+	if (config->alert_kind_file[index] == config->files + 1 && rule->kind != old->kind) {
+		return config_refuse(error, "a rule has one limit, and this one has %s already",
+			alert_kind_name(old->kind));
+	}
+	config->alert_kind_file[index] = config->files + 1;
 	config->alert_has_kind[index] = true;
 	if (!config->alert_has_clear[index]) {
 		rule->clear = rule->kind == old->kind
 				      ? old->clear + rule->threshold - old->threshold
 				      : NAN;
 	}
+	return 0;
 }
 
 static int set_key(struct config *config, const struct config_section *section, void *instance,
@@ -263,7 +270,7 @@ static int set_key(struct config *config, const struct config_section *section, 
 			alert ? *(struct alert_rule *)instance : (struct alert_rule){.name = ""};
 		int r = set_value(key, instance, value, error);
 		if (r == 0 && alert) {
-			settle_alert(config, key, instance, &old);
+			r = settle_alert(config, key, instance, &old, error);
 		}
 		return r;
 	}

@@ -222,6 +222,8 @@ static const struct {
 	{"[alert a]\nabove = 1\n", "[alert a] has no metric"},
 	{"[alert test]\nmetric = x\nabove = 1\n", "is reserved for edgeprofctl test-alert"},
 	{"[alert a]\nmetric = cpu/utilization\n", "[alert a] has no limit"},
+	{"[alert a]\nmetric = x\nabove = 2\nbelow = 1\n",
+		":4: [alert a] below = 1: a rule has one limit, and this one has above already"},
 	{"[alert a]\nmetric = cpu utilization\nabove = 1\n", "expected a metric name or glob"},
 	{"[alert a]\nmetric = x\nabove = high\n", "expected a number"},
 	{"[alert a]\nmetric = x\nabove = inf\n", "expected a number"},

@@ -47,15 +47,18 @@ START_TEST(dropins_override_in_the_order_of_their_names)
 {
 	char path[256], folder[300];
 	snprintf(path, sizeof(path), "%s",
-		write_file("conf", "[sampling]\ninterval = 2s\n[daemon]\nsocket_group = a\n"));
+		write_file("conf", "[sampling]\ninterval = 2s\n[daemon]\nsocket_group = a\n"
+				   "[alert temperature]\nabove = 60\n"));
 	snprintf(folder, sizeof(folder), "%s.d", path);
 	ck_assert_int_eq(mkdir(folder, 0700), 0);
-	write_file("conf.d/20-b.conf", "[sampling]\ninterval = 4s\n");
+	write_file("conf.d/20-b.conf", "[sampling]\ninterval = 4s\n"
+				       "[alert temperature]\nslope_above = 3\n");
 	write_file("conf.d/10-a.conf", "[sampling]\ninterval = 3s\n[daemon]\nsocket_group = b\n");
 	write_file("conf.d/ignored.txt", "nonsense\n");
 	ck_assert_int_eq(config_load(path, &config, &errors), 0);
 	ck_assert_uint_eq(config.interval_ns, 4000000000u);
 	ck_assert_str_eq(config.socket_group, "b");
+	ck_assert_uint_eq(config.alert[0].kind, ALERT_SLOPE);
 }
 END_TEST
 
