@@ -77,6 +77,22 @@ def attached(daemon, actor, name="cam"):
     return until(f"{name} is attached", there, pause=0.1)
 
 
+# covers G0.5 G0.20 G1.11
+def test_the_name_that_an_app_gave_itself_finds_it():
+    name = 'my "app" é'
+    with Daemon() as daemon, Actor(daemon, name) as actor:
+        cleaned = "my__app____"
+        attached(daemon, actor, cleaned)
+        until("its stage", lambda: daemon.call("ListStages", app=name)["stages"])
+        until("its process", lambda: daemon.metric(f"process/{cleaned}/rss"))
+        card = daemon.ctl("report", name, "--card")
+        assert card.returncode == 0 and "App " in card.stdout and "\nPID " in card.stdout, card
+        report = daemon.ctl("report", name, "--format", "json")
+        assert report.returncode == 0 and '"hello"' in report.stdout, report
+        trace = daemon.ctl("trace", name, "--format", "json", "--sensors", "")
+        assert trace.returncode == 0 and '"hello"' in trace.stdout, trace
+
+
 # covers G0.8 G0.9 G0.10
 def test_pair_of_marks_around_a_load_tells_its_memory():
     with Daemon() as daemon, Actor(daemon) as actor:

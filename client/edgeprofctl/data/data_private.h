@@ -45,6 +45,7 @@ struct data_gather {
 	struct data *data;
 	const struct replay *replay; /* NULL: a live app */
 	const char *wanted;	     /* app; NULL: the one with most frames */
+	char wanted_name[PROTO_NAME_SIZE];
 	struct data_records now, best;
 	struct trace_pairs pairs;
 	uint64_t begin_ns, end_ns, measured_ns;

@@ -192,6 +192,13 @@ static int make(struct ctl *ctl, struct data_gather *gather)
 	return r < 0 ? ctl_fail(ctl, CTL_OUTPUT, "out of memory") : CTL_FINE;
 }
 
+/* As the app itself was named: any name finds its app. */
+static void want(struct data_gather *gather, const char *app)
+{
+	proto_name_clean(app, strlen(app), gather->wanted_name);
+	gather->wanted = gather->wanted_name;
+}
+
 /* From the open replay, or the daemon. */
 static int gather_all(struct ctl *ctl, struct data_gather *gather, const char *what)
 {
@@ -205,7 +212,7 @@ static int gather_all(struct ctl *ctl, struct data_gather *gather, const char *w
 		if (status != CTL_FINE) {
 			return status;
 		}
-		gather->wanted = what;
+		want(gather, what);
 		ctl->options.since = since;
 		ctl->options.until = until[0] ? until : NULL;
 		ctl->words = &word;
@@ -230,7 +237,9 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 	if (status == CTL_FINE) {
 		gather->data = &data;
 		gather->replay = ctl->replay;
-		gather->wanted = app;
+		if (app) {
+			want(gather, app);
+		}
 		ctl->options.since = ctl->options.until = ctl->options.output = NULL;
 		ctl->options.sensors = "**";
 		ctl->options.json = JSON_SHORT; /* texts are cleaned here */

@@ -13,6 +13,7 @@
 #include "client/edgeprofctl/report/report.h"
 #include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/verb.h"
+#include "proto/name.h"
 
 static const double HEADROOM = 1.25, QUOTA = 2, MEMORY = 1.5, WAITS_PERCENT = 5;
 
@@ -37,7 +38,7 @@ static const char suggestion[] =
 	"# /etc/systemd/system/UNIT.service.d/edgeprof.conf\n\\[Service\\]\n"
 	"[CPUAffinity={suggestion.CPUAffinity}\n]CPUQuota={suggestion.CPUQuota}\n"
 	"[Nice={suggestion.Nice}\n][MemoryHigh={suggestion.MemoryHigh}\n]|"
-	"No suggestion: the CPU time of its processes is not known.\n]";
+	"No suggestion: no CPU time of its processes was measured.\n]";
 
 static bool is_of(const cJSON *row, const char *app)
 {
@@ -113,7 +114,9 @@ static void show_card(struct ctl *ctl, const cJSON *card)
 
 int report_card(struct ctl *ctl, const char *app)
 {
-	cJSON *card = ctl_parameters("name", app), *device = NULL;
+	char name[PROTO_NAME_SIZE]; /* as the app itself was named */
+	proto_name_clean(app, strlen(app), name);
+	cJSON *card = ctl_parameters("name", name), *device = NULL;
 	int status = add(ctl, card, "GetFrames", ctl_parameters("app", app));
 	status = status != CTL_FINE ? status
 				    : add(ctl, card, "ListApps", ctl_add_flag(NULL, "all", true));
@@ -127,8 +130,8 @@ int report_card(struct ctl *ctl, const char *app)
 		cJSON_Delete(card);
 		return status;
 	}
-	listing_narrow(card, "apps", is_of, app);
-	listing_narrow(card, "processes", is_of, app);
+	listing_narrow(card, "apps", is_of, name);
+	listing_narrow(card, "processes", is_of, name);
 	suggest(card, json_number(device, "cpus"));
 	cJSON_Delete(device);
 	return ctl_answer(ctl, card, show_card);

@@ -320,14 +320,13 @@ static void trace_end(struct api_stream *base)
 
 static const struct api_stream_ops trace_ops = {.next = trace_next, .destroy = trace_end};
 
-static void note_apps(struct trace_stream *stream, const struct api_call *call)
+static void note_apps(struct trace_stream *stream, const struct api_call *call, const char *name)
 {
 	bool permitted = stream->permitted = call_permitted(call);
-	const struct value *name = &call->value[ARG_APP];
 	const struct app *app;
-	stream->only = name->present;
+	stream->only = name;
 	for (size_t i = 0; i < APPS_MAX && (app = apps_at(call->core->apps, i)); i++) {
-		if (!name->present || strcmp(app->name, name->string) == 0) {
+		if (!name || strcmp(app->name, name) == 0) {
 			note_app(stream, app, permitted || app->uid == call->connection->uid);
 		}
 	}
@@ -353,16 +352,20 @@ enum api_result method_export_trace(struct api_call *call)
 {
 	const struct value *value = call->value;
 	const struct wallclock *wall = call->core->wall;
-	const char *app = value[ARG_APP].string;
+	const char *text = value[ARG_APP].string, *app = NULL;
+	char name[PROTO_NAME_SIZE];
 	for (int i = ARG_FROM; i <= ARG_TO; i++) {
 		if (value[i].present && value[i].integer < 0) {
 			return reply_invalid_parameter(
 				call->out, i == ARG_FROM ? "from_us" : "to_us");
 		}
 	}
-	if (value[ARG_APP].present &&
-		(!proto_name_valid(app) || !apps_find(call->core->apps, app))) {
-		return reply_not_found(call->out, "app", app);
+	if (value[ARG_APP].present) { /* as the app itself was named: any name finds its app */
+		proto_name_clean(text, strlen(text), name);
+		app = name;
+		if (!apps_find(call->core->apps, app)) {
+			return reply_not_found(call->out, "app", text);
+		}
 	}
 	uint64_t to_ns = value[ARG_TO].present ? wallclock_mono_ns(wall, value[ARG_TO].integer)
 					       : call->now_ns;
@@ -381,7 +384,7 @@ enum api_result method_export_trace(struct api_call *call)
 	}
 	stream->to_ns = to_ns;
 	stream->follow = follow;
-	note_apps(stream, call);
+	note_apps(stream, call, app);
 	stream->from_ns = value[ARG_FROM].present ? from_ns : oldest_of(stream);
 	connection_set_stream(call->connection, &stream->base);
 	return API_YIELD;
