@@ -67,12 +67,30 @@ void session_run_end(struct session_run *run, uint64_t t_ns, enum session_state 
 	}
 }
 
+/* The warm-up's last frame is where the rate counts from; without one, the first frame. */
+static void note_rate(struct session_run *run, uint64_t t_ns)
+{
+	struct session *row = run->row;
+	if (run->rate_ns == 0) {
+		run->rate_ns = row->warmup > 0 ? run->measured_ns : t_ns;
+		run->rate_from = row->warmup > 0 ? 0 : row->frames_done;
+	}
+	if (t_ns > run->rate_ns) {
+		row->fps = (double)(row->frames_done - run->rate_from) * 1e9 /
+			   (double)(t_ns - run->rate_ns);
+	}
+	if (row->frames_done % SESSION_RECENT == 0) {
+		row->progress_mean_ms = session_frames_mean_ms(&run->frames);
+	}
+}
+
 static void on_frame(struct session_run *run)
 {
 	struct session *row = run->row;
 	const uint64_t t_ns = run->frames.end_ns;
 	if (run->measured_ns > 0) {
 		row->frames_done++;
+		note_rate(run, t_ns);
 		if ((double)row->frames_done >= row->frames) {
 			session_run_end(run, t_ns, SESSION_FINISHED);
 		}

@@ -120,7 +120,8 @@ static int make_row(const struct session_recorder *recorder, const struct api_se
 	row->frames = request->frames;
 	row->seconds = request->seconds;
 	row->automatic = request->automatic;
-	row->measured_us = row->ended_us = row->left_s = row->recent_mean_ms = (double)NAN;
+	row->measured_us = row->ended_us = row->left_s = (double)NAN;
+	row->recent_mean_ms = row->progress_mean_ms = row->fps = (double)NAN;
 	row->kept_share = 1;
 	row->started_us = wallclock_us(recorder->core->wall, request->now_ns);
 	snprintf(row->app, sizeof(row->app), "%s", app);

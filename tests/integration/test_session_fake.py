@@ -15,7 +15,7 @@ from ctl_case import CTL, HOSTILE, Case, T, error
 def row(**more):
     return dict({"name": "day", "app": "cam", "uid": 1000, "state": "finished", "tags": [], "environment": [],
                  "warmup": 10, "frames": 300, "started_us": T, "measured_us": T + 500000, "ended_us": T + 10500000,
-                 "frames_done": 300, "elapsed_s": 10.0, "recent_mean_ms": 33.4, "bytes": 123456,
+                 "frames_done": 300, "elapsed_s": 10.0, "recent_mean_ms": 33.4, "progress_mean_ms": 33.4, "fps": 30.0, "bytes": 123456,
                  "kept_share": 1, "lost": 0, "automatic": False}, **more)
 
 
@@ -37,7 +37,7 @@ class Progress:
         return listing(self.rows.pop(0) if self.rows else self.end)
 
 
-STARTED = {"session": row(state="warmup", frames_done=0, measured_us=None, ended_us=None, recent_mean_ms=None)}
+STARTED = {"session": row(state="warmup", frames_done=0, measured_us=None, ended_us=None, recent_mean_ms=None, progress_mean_ms=None, fps=None)}
 
 
 class Sessions(Case):
@@ -107,7 +107,7 @@ class Sessions(Case):
 
     def test_no_frame_is_no_data(self):
         # covers G0.24
-        none = row(state="stopped", frames_done=0, measured_us=None, recent_mean_ms=None)
+        none = row(state="stopped", frames_done=0, measured_us=None, recent_mean_ms=None, progress_mean_ms=None, fps=None)
         text, said = self.follow(none, 2)
         self.assertIn("Session 'day' ended early: 0 of 300 frames.\n", text)
         self.assertEqual(said, "edgeprofctl: no frame was measured\n")
@@ -119,7 +119,7 @@ class Sessions(Case):
             children.get().send_signal(signal.SIGINT)
             return STARTED
 
-        none = row(state="stopped", frames_done=0, measured_us=None, recent_mean_ms=None)
+        none = row(state="stopped", frames_done=0, measured_us=None, recent_mean_ms=None, progress_mean_ms=None, fps=None)
         with self.daemon(StartSession=start, ListSessions=Progress(*[60] * 100000), StopSession={"session": none}) as daemon:
             child = subprocess.Popen([CTL, "session", "start", "day", "--frames", "300"], env=self.environment,
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -163,7 +163,7 @@ class Sessions(Case):
 
     def test_list_shows_matches_and_the_space_that_is_used(self):
         rows = [row(tags=[{"name": "threads", "value": "4"}, {"name": "delegate", "value": "XNNPACK"}]),
-                row(name="night", app=None, state="failed", error="no camera", frames_done=0, measured_us=None)]
+                row(name="night", app=None, state="failed", error="no camera", frames_done=0, measured_us=None, fps=None)]
         with self.daemon(ListSessions=lambda _: listing(*rows)):
             text = self.ctl("session")[0]
             self.assertRegex(text, r"day +cam +finished +300 +10 s +30.0 +threads=4, delegate=XNNPACK +"

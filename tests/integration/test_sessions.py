@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 from harness import DEMO, Daemon, Varlink, VarlinkError, program, run_tests, until
 from reckoning import SCRIPT, Script
@@ -72,6 +74,23 @@ def frames(script, count, first=0):
 
 def ticks(script, count):
     script.tell([line for _ in range(count) for line in ("0 complete 0 infer 1000 -", "0 tick 0")])
+
+
+def test_rates_are_those_of_frames_not_of_the_time_around_them():
+    # covers G0.24 (progress)
+    with Daemon(FAST) as daemon, Script(daemon) as script:
+        daemon.call("StartSession", name="run", app="cam", warmup=0)
+        at, lines = time.monotonic_ns() + 100 * MS, []  # nothing happens at first
+        for i, took_ms in enumerate([4] * 50 + [1] * 10):
+            lines += [f"0 frame_begin {at} {i}", f"0 frame_end {(at := at + took_ms * MS)}"]
+        until("it is so late", lambda: time.monotonic_ns() > at)
+        script.tell(lines)
+        until("60 frames", lambda: row_of(daemon, "run")["frames_done"] == 60)
+        daemon.call("StopSession", name="run")
+        row = ended(daemon, "run", "stopped")
+        assert abs(row["progress_mean_ms"] - 4) < 1e-6 and abs(row["recent_mean_ms"] - 3.4) < 1e-6, row
+        assert abs(row["fps"] - 59 / 0.206) < 1e-3, row
+        assert re.search(r"^run +cam +stopped +60 .* 286\.4 ", (rows := daemon.ctl("session").stdout), re.M), rows
 
 
 def test_it_ends_with_the_frame_that_was_asked_for():

@@ -36,7 +36,7 @@ void session_progress(const cJSON *session, int64_t *shown, FILE *out)
 {
 	int64_t done = json_integer(session, "frames_done");
 	int64_t all = json_integer(session, "frames");
-	double fps = 1000 / json_number(session, "recent_mean_ms");
+	double fps = 1000 / json_number(session, "progress_mean_ms");
 	for (; *shown + LINE_FRAMES <= done; fputc('\n', out)) {
 		*shown += LINE_FRAMES;
 		fprintf(out, "Frame %" PRId64, *shown);

@@ -9,17 +9,15 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
 
-/* Adds to a row what its text has in addition: span_s and fps, of what was measured so far. */
-static void add_numbers(cJSON *session)
+/* Adds to a row what its text has in addition: span_s, of what was measured so far. */
+static void add_span(cJSON *session)
 {
 	double from_us = json_number(session, "measured_us");
 	double span_s = (json_number(session, "ended_us") - from_us) / 1e6;
 	if (session_is_active(session)) {
 		span_s = isnan(from_us) ? NAN : json_number(session, "elapsed_s");
 	}
-	double fps = json_number(session, "frames_done") / span_s;
 	json_add_number(session, "span_s", span_s >= 0 ? span_s : NAN);
-	json_add_number(session, "fps", span_s > 0 && fps > 0 ? fps : NAN);
 }
 
 void session_show_list(struct ctl *ctl, const cJSON *reply)
@@ -39,7 +37,7 @@ void session_show_list(struct ctl *ctl, const cJSON *reply)
 	ctl->style.fit = true;
 	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(reply, "sessions"))
 	{
-		add_numbers(row);
+		add_span(row);
 	}
 	listing_show(ctl, reply, "sessions", fields, sizeof(fields) / sizeof(fields[0]));
 	if (json_count(reply, "sessions") > 0) {
@@ -67,7 +65,7 @@ void session_show_start(struct ctl *ctl, const cJSON *reply)
 void session_show_end(struct ctl *ctl, const cJSON *reply)
 {
 	cJSON *session = cJSON_GetObjectItemCaseSensitive(reply, "session");
-	add_numbers(session);
+	add_span(session);
 	listing_text(ctl,
 		"Session '{name}' [{?state=finished}finished|{?state=failed}{~bad}failed{~none}"
 		"[: {error}]|{?frames}ended early|{?seconds}ended early|stopped]: "
@@ -118,7 +116,7 @@ void session_show_one(struct ctl *ctl, const cJSON *reply)
 	cJSON *session = cJSON_GetObjectItemCaseSensitive(reply, "session");
 	char digits[13] = ""; /* that many identify it for people */
 	snprintf(digits, sizeof(digits), "%s", json_word(reply, "fingerprint"));
-	add_numbers(session);
+	add_span(session);
 	cJSON_AddStringToObject(session, "fingerprint", digits);
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));

@@ -297,8 +297,9 @@ static void write_tags(struct json *out, const char *name, const struct session_
 static const struct json_field fields[] = {FIELD(name), OPT(JSON_STRING_OPT, app), FIELD(uid),
 	FIELD(warmup), OPT(JSON_WHOLE_OPT, frames), FIELD(seconds), FIELD(started_us),
 	OPT(JSON_WHOLE_OPT, measured_us), OPT(JSON_WHOLE_OPT, ended_us), FIELD(frames_done),
-	FIELD(elapsed_s), FIELD(left_s), FIELD(recent_mean_ms), OPT(JSON_STRING_OPT, error),
-	FIELD(bytes), FIELD(kept_share), FIELD(lost), OPT(JSON_STRING_OPT, cut), FIELD(automatic)};
+	FIELD(elapsed_s), FIELD(left_s), FIELD(recent_mean_ms), FIELD(progress_mean_ms), FIELD(fps),
+	OPT(JSON_STRING_OPT, error), FIELD(bytes), FIELD(kept_share), FIELD(lost),
+	OPT(JSON_STRING_OPT, cut), FIELD(automatic)};
 
 #undef FIELD
 #undef OPT

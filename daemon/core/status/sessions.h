@@ -70,6 +70,8 @@ struct session {
 	double elapsed_s;     /* likewise */
 	double left_s;
 	double recent_mean_ms;	   /* of the last 50 frames */
+	double progress_mean_ms;   /* of the 50 up to the last multiple of 50 */
+	double fps;		   /* from the first frame to the last one */
 	char error[SESSION_ERROR]; /* "" = none */
 	uint64_t bytes;		   /* of the file */
 	double kept_share;	   /* of the time that was measured */

@@ -36,21 +36,22 @@ START_TEST(each_50_frames_are_a_line_with_1000_over_their_mean)
 {
 	int64_t shown = 0;
 	ck_assert_str_eq(
-		lines_of("{\"frames\":300,\"frames_done\":49,\"recent_mean_ms\":40}", &shown), "");
-	ck_assert_str_eq(
-		lines_of("{\"frames\":300,\"frames_done\":50,\"recent_mean_ms\":33.5}", &shown),
-		"Frame 50/300: 29.9 fps\n");
-	ck_assert_str_eq(
-		lines_of("{\"frames\":300,\"frames_done\":99,\"recent_mean_ms\":33.5}", &shown),
+		lines_of("{\"frames\":300,\"frames_done\":49,\"progress_mean_ms\":40}", &shown),
 		"");
 	ck_assert_str_eq(
-		lines_of("{\"frames\":300,\"frames_done\":212,\"recent_mean_ms\":8}", &shown),
+		lines_of("{\"frames\":300,\"frames_done\":50,\"progress_mean_ms\":33.5}", &shown),
+		"Frame 50/300: 29.9 fps\n");
+	ck_assert_str_eq(
+		lines_of("{\"frames\":300,\"frames_done\":99,\"progress_mean_ms\":33.5}", &shown),
+		"");
+	ck_assert_str_eq(
+		lines_of("{\"frames\":300,\"frames_done\":212,\"progress_mean_ms\":8}", &shown),
 		"Frame 100/300: 125.0 fps\nFrame 150/300: 125.0 fps\nFrame 200/300: 125.0 fps\n");
 	ck_assert_str_eq(
-		lines_of("{\"frames\":300,\"frames_done\":300,\"recent_mean_ms\":10}", &shown),
+		lines_of("{\"frames\":300,\"frames_done\":300,\"progress_mean_ms\":10}", &shown),
 		"Frame 250/300: 100.0 fps\nFrame 300/300: 100.0 fps\n");
 	shown = 0;
-	ck_assert_str_eq(lines_of("{\"frames_done\":50,\"recent_mean_ms\":null}", &shown),
+	ck_assert_str_eq(lines_of("{\"frames_done\":50,\"progress_mean_ms\":null}", &shown),
 		"Frame 50: - fps\n");
 	ck_assert_str_eq(lines_of("[]", &shown), "");
 }
