@@ -99,7 +99,7 @@ class Thermal(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(thermal, "_ZONES", folder):
             self.zones(folder, cpu="40000\n")
             m = edgeprof.ThermalMonitor()
-            for word, expected in ((0x50000, False), (0x50005, True), (0x8, True), (0, False)):
+            for word, expected in ((0x50000, False), (0x50005, True), (0x2, True), (0x8, True), (0x1, False), (0, False)):
                 with mock.patch.object(thermal, "throttle_word", return_value=(word, "mailbox")):
                     m.sample()
                 self.assertIs(m.is_throttling, expected)

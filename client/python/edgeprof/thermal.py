@@ -132,7 +132,7 @@ class ThermalMonitor:
         except (Unreachable, VarlinkError, TimeoutError):
             pass
         word = throttle_word()[0]
-        return None if word is None else bool(word & 0xF)
+        return None if word is None else bool(word & 0xE)  # under-voltage alone slows nothing down
 
     def current_temp(self) -> Optional[float]:
         """The hottest real zone now, in degrees Celsius; None when there is none."""
