@@ -85,7 +85,7 @@ REPLIES = {
     "ListStages": {"stages": [stage("preprocess", 4.04, 5.16, 6.0, 1024),
                               stage("infer", 18.5, 22.2, 25.9, 1024, unit="gpu",
                                     deadline_ms=33.3, misses=7),
-                              stage("capture", None, None, None, 0, orphan_end=2)],
+                              stage("capture", None, None, None, 0, orphan_end=2, abandoned=1)],
                    "totals": [{"app": "cam", "mean_ms": 22.54, "max_fps": 44.365,
                                "throughput_fps": 44.365}]},
     "GetFrames": {"frames": [
@@ -139,7 +139,7 @@ PIPELINE PROFILING REPORT: cam
 Stage       Mean ms  P95 ms  P99 ms  Count
 preprocess      4.0     5.2     6.0   1024
 infer@gpu      18.5    22.2    25.9   1024  7 over the deadline of 33.3 ms
-capture           -       -       -      0  2 ends without a begin
+capture           -       -       -      0  2 ends without a begin, 1 begin without an end
 TOTAL          22.5
 MAX FPS        44.4
 """

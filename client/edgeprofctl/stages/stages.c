@@ -17,8 +17,8 @@ static const double OLD_MS = 2000;
 static const char note_template[] =
 	"{~dim}[{deadline_ms:is}{?misses}{~warn}][{?cpu_fallback}running on CPU fallback]"
 	"[{, }[{misses:0}|0] over the deadline of {deadline_ms:g4} ms]"
-	"[{?orphan_end}{, }{orphan_end:0} ends without a begin]"
-	"[{?abandoned}{, }{abandoned:0} begins without an end]";
+	"[{?orphan_end}{, }{orphan_end:0} [{?orphan_end>=2}ends|end] without a begin]"
+	"[{?abandoned}{, }{abandoned:0} [{?abandoned>=2}begins|begin] without an end]";
 
 static void add_total(struct table *table, const char *name, double value)
 {

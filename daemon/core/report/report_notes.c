@@ -161,7 +161,9 @@ static void few_line(struct report *report, const struct app *app)
 		report_line(report, "- no stage ran and no frame was reported");
 	} else if (count < APP_REPORT_FRAMES) {
 		report_line(report, "- only %" PRIu64 " %s: percentiles want %d or more", count,
-			frames ? count == 1 ? "frame" : "frames" : "runs of a stage",
+			frames	     ? count == 1 ? "frame" : "frames"
+			: count == 1 ? "run of a stage"
+				     : "runs of a stage",
 			APP_REPORT_FRAMES);
 	}
 }
