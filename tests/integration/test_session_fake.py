@@ -47,7 +47,7 @@ class Sessions(Case):
             text, _ = self.ctl("session", "start", "day", "cam", "--frames", "300")
         self.assertEqual(text, "".join(f"Frame {i}/300: 29.9 fps\n" for i in range(50, 301, 50)) +
                          "Session 'day' finished: 300 of 300 frames in 10 s, 30.0 fps.\n")
-        self.assertEqual(daemon.calls[0]["parameters"], {"name": "day", "app": "cam", "frames": 300, "warmup": 10,
+        self.assertEqual(daemon.calls[1]["parameters"], {"name": "day", "app": "cam", "frames": 300, "warmup": 10,
                                                          "tags": []})
 
     def test_start_sends_tags_and_the_model(self):
@@ -58,7 +58,7 @@ class Sessions(Case):
         with self.daemon(StartSession=STARTED) as daemon:
             self.ctl("session", "start", "day", "--tag", "threads=4", "--tag", "note=a=b", "--tag", "empty=",
                      "--model", model, "--input", "640x480", "--warmup", "0", "--duration", "1min", "--detach")
-            self.assertEqual(daemon.calls[0]["parameters"], {
+            self.assertEqual(daemon.calls[1]["parameters"], {
                 "name": "day", "warmup": 0, "seconds": 60,
                 "tags": [{"name": name, "value": value} for name, value in (
                     ("threads", "4"), ("note", "a=b"), ("empty", ""), ("input_size", "640x480"),

@@ -203,6 +203,21 @@ print(json.dumps(edgeprof.sweep("net", {"threads": [1, 2, 4]}, run, warmup=3, fr
             assert kept["frames_done"] == row["count"], (kept, row)
 
 
+def test_environment_of_a_program_that_runs_is_kept():
+    # covers G1.8
+    actor = [BUILD / "tests" / "integration" / "app-actor", "actor"]
+    with Daemon() as daemon, program(actor, dict(daemon.env, OMP_NUM_THREADS="3", NUMEXPR_NUM_THREADS='"4"'), stdin=subprocess.PIPE,
+                                     stdout=subprocess.DEVNULL) as child:
+        until("it is attached", lambda: daemon.call("ListApps")["apps"])
+        for name, words in ("named", ["actor"]), ("only", []):
+            done = daemon.ctl("session", "start", name, *words, "--detach")
+            assert done.returncode == 0, done
+            kept = {row["name"]: row["value"] for row in session(daemon, name)["environment"]}
+            assert kept["OMP_NUM_THREADS"] == "3" and kept["NUMEXPR_NUM_THREADS"] == '"4"', kept
+            assert kept["affinity"], kept
+        assert child.poll() is None
+
+
 def test_a_c_program_starts_and_stops_its_own():
     with Daemon() as daemon, program([BUILD / "tests" / "integration" / "app-actor", "actor"],
                                      dict(daemon.env, MKL_NUM_THREADS="2"), stdin=subprocess.PIPE,

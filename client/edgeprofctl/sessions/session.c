@@ -16,12 +16,10 @@
 
 enum { DEFAULT_FRAMES = 300, DEFAULT_WARMUP = 10 };
 
-static void add_tag(cJSON *tags, const char *name, size_t length, const char *value)
+void session_add_tag(cJSON *tags, const char *name, const char *value)
 {
-	char text[256]; /* a name that is longer is none: cut, the daemon refuses it */
-	snprintf(text, sizeof(text), "%.*s", (int)length, name);
 	cJSON *tag = cJSON_CreateObject();
-	cJSON_AddStringToObject(tag, "name", text);
+	cJSON_AddStringToObject(tag, "name", name);
 	cJSON_AddStringToObject(tag, "value", value);
 	cJSON_AddItemToArray(tags, tag);
 }
@@ -51,9 +49,9 @@ static int add_model(struct ctl *ctl, cJSON *tags)
 			r == -EINVAL ? "not a regular file" : strerror(-r));
 	}
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, size);
-	add_tag(tags, "model", strlen("model"), slash ? slash + 1 : path);
-	add_tag(tags, "model_bytes", strlen("model_bytes"), bytes);
-	add_tag(tags, "model_sha256", strlen("model_sha256"), digest);
+	session_add_tag(tags, "model", slash ? slash + 1 : path);
+	session_add_tag(tags, "model_bytes", bytes);
+	session_add_tag(tags, "model_sha256", digest);
 	return CTL_FINE;
 }
 
@@ -72,12 +70,14 @@ static int make_parameters(struct ctl *ctl, cJSON **ret)
 	cJSON *tags = cJSON_AddArrayToObject(parameters, "tags");
 	ctl_add_text(parameters, "app", ctl_word(ctl, 2));
 	for (size_t i = 0; i < options->tags.count; i++) {
+		char name[256]; /* one that is longer is none: cut, the daemon refuses it */
 		const char *tag = options->tags.items[i];
-		size_t length = strcspn(tag, "=");
-		add_tag(tags, tag, length, tag + length + 1);
+		int length = (int)strcspn(tag, "=");
+		snprintf(name, sizeof(name), "%.*s", length, tag);
+		session_add_tag(tags, name, tag + length + 1);
 	}
 	if (options->input) {
-		add_tag(tags, "input_size", strlen("input_size"), options->input);
+		session_add_tag(tags, "input_size", options->input);
 	}
 	cJSON_AddNumberToObject(parameters, "warmup",
 		options->warmup ? (double)strtol(options->warmup, NULL, 10) : DEFAULT_WARMUP);
@@ -93,6 +93,7 @@ static int make_parameters(struct ctl *ctl, cJSON **ret)
 		cJSON_Delete(parameters);
 		return status;
 	}
+	session_add_environment(ctl, parameters, ctl_word(ctl, 2));
 	*ret = parameters;
 	return CTL_FINE;
 }

@@ -10,6 +10,10 @@
 int session_get(struct ctl *ctl, const char *name, cJSON **ret);
 bool session_is_active(const cJSON *session);
 
+/* Adds {name, value} to an array of tags. */
+void session_add_tag(cJSON *tags, const char *name, const char *value);
+/* Adds "environment": what limits the threads of the app (NULL: of the only one that runs). */
+void session_add_environment(struct ctl *ctl, cJSON *parameters, const char *app);
 /* "K=V" is one of the tags. */
 bool session_has_tag(const cJSON *session, const char *tag);
 
