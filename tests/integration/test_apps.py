@@ -86,7 +86,7 @@ def test_the_name_that_an_app_gave_itself_finds_it():
         until("its stage", lambda: daemon.call("ListStages", app=name)["stages"])
         until("its process", lambda: daemon.metric(f"process/{cleaned}/rss"))
         card = daemon.ctl("report", name, "--card")
-        assert card.returncode == 0 and "App " in card.stdout and "\nPID " in card.stdout, card
+        assert card.returncode == 0 and "App " in card.stdout and "\nPID " in card.stdout and ", 1 thread," in card.stdout, card
         report = daemon.ctl("report", name, "--format", "json")
         assert report.returncode == 0 and '"hello"' in report.stdout, report
         trace = daemon.ctl("trace", name, "--format", "json", "--sensors", "")

@@ -104,6 +104,8 @@ class Sessions(Case):
         # covers G0.24
         text, _ = self.follow(row(state="stopped", frames_done=120, ended_us=T + 4500000), 0)
         self.assertTrue(text.endswith("Session 'day' ended early: 120 of 300 frames in 4.0 s, 30.0 fps.\n"), text)
+        text, _ = self.follow(row(state="stopped", frames_done=1, ended_us=T + 533333, fps=None), 0)
+        self.assertTrue(text.endswith("Session 'day' ended early: 1 of 300 frames in 0.0 s.\n"), text)
 
     def test_no_frame_is_no_data(self):
         # covers G0.24
@@ -131,7 +133,7 @@ class Sessions(Case):
     def test_a_session_that_fails_is_bad_news(self):
         failed = row(state="failed", error="no camera", frames_done=1)
         with self.daemon(StartSession=STARTED, ListSessions=Progress(end=failed)):
-            self.assertIn("failed: no camera: 1 of 300 frame in",
+            self.assertIn("failed: no camera: 1 of 300 frames in",
                           self.ctl("session", "start", "day", "--frames", "300", status=1)[0])
 
     def test_a_daemon_that_restarts_is_waited_for(self):

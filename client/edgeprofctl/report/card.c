@@ -24,7 +24,8 @@ static const struct line lines[] = {
 	{"{*frames}Deadline", "[{deadline_ms:is}{deadline_ms:g4} ms, {misses:0} missed, at most "
 			      "{longest_consecutive_misses:0} in a row]"},
 	{"{*processes}PID {pid:0}",
-		"CPU {cpu_percent:1} %[, waiting {wait_percent:1} %], {threads:0} threads"
+		"CPU {cpu_percent:1} %[, waiting {wait_percent:1} %], {threads:0} "
+		"[{?threads>=2}threads|thread]"
 		"[, last on core {last_core:0}]; [{policy}|-][, nice {nice:0}][, priority "
 		"{rt_priority:0}], CPUs "
 		"[{affinity}|-][, quota {quota_percent:0} %]"},

@@ -36,8 +36,10 @@ static const struct line lines[] = {
 	{"Misses", "[{?frames.misses}at most {frames.longest_consecutive_misses:0} in a row, worst "
 		   "{frames.worst_ms:1} ms]"},
 	{"Most time in", "[{*top,, }{label} {percent_of_total:1} %{/}]"},
-	{"Slow", "[{frames.slow_over_ms:is}{frames.slow_count:count} frames took longer than "
-		 "{frames.slow_over_ms:1} ms]"},
+	{"Slow",
+		"[{frames.slow_over_ms:is}{frames.slow_count:count} "
+		"[{?frames.slow_count>=2}frames|{?frames.slow_count}frame|frames] took longer than "
+		"{frames.slow_over_ms:1} ms]"},
 	{"Memory", "[{memory.max:is}peak {memory.max:bytes}, {memory.first:bytes} at the start, "
 		   "{memory.last:bytes} at the end]"},
 	{"Target", "[{target.name}[ ({target.note})]]"},

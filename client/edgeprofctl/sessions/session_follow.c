@@ -65,7 +65,8 @@ static void draw_status(struct follow *follow)
 {
 	static const char template[] =
 		"[{?state=warmup}warm-up|{state}: {frames_done:count}[{?frames} of {frames:count}] "
-		"[{?frames_done>=2}frames|{?frames_done}frame|frames] in {elapsed_s:s}][, "
+		"[{?frames>=2}frames|{?frames_done>=2}frames|{?frames_done}frame|frames] in "
+		"{elapsed_s:s}][, "
 		"{left_s:s} left]";
 	const struct style *style = &follow->ctl->style;
 	char line[256];

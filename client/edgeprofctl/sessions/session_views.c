@@ -70,7 +70,8 @@ void session_show_end(struct ctl *ctl, const cJSON *reply)
 		"Session '{name}' [{?state=finished}finished|{?state=failed}{~bad}failed{~none}"
 		"[: {error}]|{?frames}ended early|{?seconds}ended early|stopped]: "
 		"{frames_done:count}[{?frames} of {frames:count}] "
-		"[{?frames_done>=2}frames|{?frames_done}frame|frames][ in {span_s:s}][, {fps:1} "
+		"[{?frames>=2}frames|{?frames_done>=2}frames|{?frames_done}frame|frames][ in "
+		"{span_s:s}][, {fps:1} "
 		"fps]"
 		".\n",
 		session);
