@@ -111,12 +111,14 @@ import edgeprof
 for _ in range(3):
     with edgeprof.stage("infer"): pass
 with edgeprof.stage("once", cpu_time=True): pass
+with edgeprof.stage_timer("kept", {}): pass
+with edgeprof.memory_scope("load"): pass
 """
         out, err = run(code, app_env(EDGEPROF_PRINT="1"))
         self.assertEqual(out, "")
         lines = err.splitlines()
-        self.assertEqual(len(lines), 4, err)
-        for line, name in zip(lines, ("infer", "infer", "infer", "once")):
+        self.assertEqual(len(lines), 6, err)
+        for line, name in zip(lines, ("infer", "infer", "infer", "once", "kept", "load")):
             self.assertRegex(line, r"^\[%s\] \d+\.\d\dms$" % name)
 
     def test_disabled_is_silent_and_attaches_nowhere(self):

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar
 
 from . import _layout as L
 from ._recorder import emit, process
+from ._values import say
 
 MIB = 1024 * 1024
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -137,6 +138,8 @@ class memory_scope:
         start, index, unknown = self._start, self._index, L.NOT_MEASURED
         emit(index, L.COST, cpu, 0, unknown, start, growth)
         emit(index, L.COMPLETE, end - start, L.FAILED if failed else 0, unknown, start)
+        if process.print:
+            say(self.label, end - start)
 
 
 def profile_memory(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Deque, Dict, Iterator, List, Optional
 
 from . import _layout as L
 from ._recorder import Profiler, emit, process
+from ._values import say
 from .stats import summary_ms
 
 
@@ -138,5 +139,7 @@ class stage_timer:
         emit(index, L.COMPLETE, duration, failed, L.NOT_MEASURED, self._start)
         if self._results is not None:
             self._results.setdefault(self.label, []).append(self.elapsed_ms)
+            if process.print:
+                say(self.label, duration)
         else:
             print("[%s] %.2fms" % (self.label, self.elapsed_ms))
