@@ -41,6 +41,7 @@ class BadReplies(Case):
         good = {"metrics": [metric("process/x/count", 3, "count")]}
         with self.daemon(WatchProcess={"name": "x"}, ListMetrics=lambda _: next(replies, good)):
             self.assertIn("3 processes match now", self.ctl("ps", "--watch", "x")[0])
+            self.assertIn("invalid name 'my app'", self.ctl("ps", "--watch", "x", "--name", "my app", status=64)[1])
 
     def test_unknown_errors_are_69(self):
         with self.daemon(GetStatus=error("org.varlink.service.MethodNotFound", method="x"),

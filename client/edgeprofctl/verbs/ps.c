@@ -152,6 +152,12 @@ static double matching(struct ctl *ctl, const char *name)
 	return count;
 }
 
+static bool is_pid(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+	return digits > 0 && digits < 10 && text[digits] == '\0';
+}
+
 static void show_watched(struct ctl *ctl, const cJSON *reply)
 {
 	const char *name = json_word(reply, "name");
@@ -162,7 +168,9 @@ static void show_watched(struct ctl *ctl, const cJSON *reply)
 	}
 	double count = matching(ctl, name);
 	fprintf(out, "Watched: metrics process/%s/*.\n", name);
-	if (count == 0) {
+	if (count == 0 && is_pid(ctl->options.watch)) {
+		fputs("No process has this id now.\n", out);
+	} else if (count == 0) {
 		fputs("No process matches yet; those that start from now on are found. The pattern "
 		      "is a "
 		      "glob on the\ncommand name, the program, or the complete command line: "
@@ -176,11 +184,9 @@ static void show_watched(struct ctl *ctl, const cJSON *reply)
 
 static int change_watch(struct ctl *ctl, const char *what, bool removal)
 {
-	size_t digits = strspn(what, "0123456789");
-	bool is_pid = digits > 0 && digits < 10 && what[digits] == '\0';
 	const char *field = removal ? "name" : is_unit(what) ? "unit" : "pattern";
-	cJSON *parameters = ctl_parameters(field, is_pid ? NULL : what);
-	if (is_pid) {
+	cJSON *parameters = ctl_parameters(field, is_pid(what) ? NULL : what);
+	if (is_pid(what)) {
 		cJSON_AddNumberToObject(parameters, "pid", (double)strtol(what, NULL, 10));
 	}
 	ctl_add_flag(parameters, "remove", removal);
@@ -198,6 +204,11 @@ static int run(struct ctl *ctl)
 			return ctl_fail(ctl, CTL_USAGE,
 				"usage: edgeprofctl ps --watch PID|PATTERN|UNIT [--name NAME] | "
 				"--unwatch PID|PATTERN|UNIT|NAME");
+		}
+		if (ctl->options.name && !proto_name_valid(ctl->options.name)) {
+			return ctl_fail(ctl, CTL_USAGE,
+				"invalid name '%s'; use up to 48 characters of A-Z a-z 0-9 _ . -",
+				ctl->options.name);
 		}
 		return change_watch(
 			ctl, removal ? ctl->options.unwatch : ctl->options.watch, removal);
