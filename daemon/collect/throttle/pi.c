@@ -239,12 +239,27 @@ static void sample_tool(struct pi *pi, struct throttle_status *status)
 	use_word(pi, status, THROTTLE_SINCE_BOOT, TOOL);
 }
 
+/* What the word would tell is unknown for the reason that there is no word. */
+static void explain(struct throttle_status *status, const char *default_reason)
+{
+	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {
+		struct throttle_state *flag = &status->flag[i];
+		if (i != THROTTLE_OVER_CURRENT && flag->reason == default_reason) {
+			flag->reason = status->raw_reason;
+		}
+	}
+}
+
 static void sample(void *state, struct throttle_status *status, uint64_t now_ns)
 {
 	struct pi *pi = state;
+	const char *default_reason = status->raw_reason;
 	if (sample_firmware(pi, status, now_ns) < 0 && sample_word(pi, status) < 0 &&
 		sample_alarm(pi, status, now_ns) < 0 && pi->asked_tool) {
 		sample_tool(pi, status);
+	}
+	if (!status->has_raw) {
+		explain(status, default_reason);
 	}
 	/* What was seen once has happened since boot, whoever clears the bits. */
 	for (unsigned i = 0; i < THROTTLE_WORD_FLAGS; i++) {
