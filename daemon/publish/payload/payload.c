@@ -230,6 +230,7 @@ char *payload_stage(const struct core *core, const struct app *app, const struct
 	add_number(&json, "p99_ms", summary.p99);
 	add_number(&json, "max_ms", summary.max);
 	add_number(&json, "std_ms", summary.std);
+	add_number(&json, "std_sample_ms", summary.std_sample);
 	return payload_finish(&json, length);
 }
 

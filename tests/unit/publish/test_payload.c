@@ -250,6 +250,8 @@ START_TEST(a_pass_publishes_each_stage_with_events_once)
 			ck_assert_double_eq(number(object, "rate_per_second"), 2);
 			ck_assert_double_eq(number(object, "mean_ms"), 2.5);
 			ck_assert_double_eq(number(object, "max_ms"), 4);
+			ck_assert_double_eq_tol(number(object, "std_ms"), 1.118034, 1e-6);
+			ck_assert_double_eq_tol(number(object, "std_sample_ms"), 1.290994, 1e-6);
 			ck_assert(!has(object, "deadline_ms"));
 			cJSON_Delete(object);
 		}
