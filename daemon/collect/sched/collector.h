@@ -56,7 +56,8 @@ struct collector_ops {
 	const char *const *config_keys; /* own keys in addition to enabled and interval;
 					   NULL-terminated or NULL */
 	bool internal;			/* its metrics have no full-rate history (self) */
-	size_t state_size; /* the framework allocates it, zeroed, and frees it after close */
+	const char *folder; /* class of its devices: opened again when they are others; or NULL */
+	size_t state_size;  /* the framework allocates it, zeroed, and frees it after close */
 
 	/* First half of the opening for a collector with fetch: looks through files that may hang,
 	 * on a thread of the framework, with the roots, the options and the reason in ctx and

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entry.c: runs the state machine of one source. Unavailable and failed opens are retried every
  * minute, those of absent devices when one has come; a failing sample is retried at every tick and
- * reopened after a minute. The values of a source that fails become null at once. */
+ * reopened after a minute, as a class to which a device has come. The values of a source that fails
+ * become null at once. */
 #include "daemon/collect/sched/entry.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/collect/sched/entry_private.h"
 #include "daemon/core/metrics/metrics.h"
@@ -233,23 +232,6 @@ static int open_here(struct entry *entry)
 	return r < 0 ? r : entry_open_fetch(entry);
 }
 
-/* Whether to look again for what was absent is in vain: the kernel counts what it announced of
- * devices and drivers. Files that others make are found in a quarter of an hour. */
-static bool is_in_vain(struct entry *entry)
-{
-	long long devices = -1;
-	int fd = root_open(entry->ctx.root, "sys/kernel/uevent_seqnum", O_RDONLY);
-	if (fd >= 0) {
-		(void)file_read_i64(fd, &devices);
-		close(fd);
-	}
-	bool same = entry->absent && devices >= 0 && devices == entry->devices &&
-		    entry->skipped < ENTRY_SKIPS_MAX;
-	entry->devices = devices;
-	entry->skipped = same ? entry->skipped + 1 : 0;
-	return same;
-}
-
 /* True when the collector is open afterwards. */
 static bool open_collector(struct entry *entry, uint64_t now_ns)
 {
@@ -263,7 +245,7 @@ static bool open_collector(struct entry *entry, uint64_t now_ns)
 		entry_report(entry, SOURCE_ERROR, "has not answered since it was closed", now_ns);
 		return false;
 	}
-	if (is_in_vain(entry)) {
+	if (entry_is_in_vain(entry, now_ns)) {
 		entry_commit_nulls(entry, "source is unavailable", now_ns);
 		return false;
 	}
@@ -421,6 +403,9 @@ void entry_run(struct entry *entry, uint64_t now_ns)
 	uint64_t started_ns = sysops()->now_ns();
 	entry->reason[0] = '\0';
 	while (entry_continue(entry)) { /* the tick before */
+	}
+	if (entry_has_changed(entry, now_ns)) {
+		close_collector(entry);
 	}
 	bool open = entry->open || (!entry->probing && open_collector(entry, now_ns));
 	if (open) {

@@ -37,8 +37,9 @@ struct entry {
 	struct fetch background[BACKGROUND_MAX]; /* the collector's (background.h) */
 	uint64_t adapted_ns;			 /* by the adaptive rate; 0 = not */
 	bool absent;				 /* it was not there when it was last looked for */
-	long long devices; /* how many came or went until then; -1 = unknown */
-	unsigned skipped;  /* since then, for none has */
+	long long devices;	     /* how many came or went until then; -1 = unknown */
+	unsigned skipped;	     /* since then, for none has */
+	uint64_t listed_ns, listing; /* when the collector's class was looked at, and what it had */
 };
 
 /* Adds the source. ctx->source and ctx->options are filled here. -EEXIST, -ENOSPC, -ENOMEM. */

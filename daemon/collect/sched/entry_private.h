@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry_private.h: declares what entry.c and entry_fetch.c share. */
+/* entry_private.h: declares what entry.c, entry_devices.c and entry_fetch.c share. */
 #pragma once
 
 #include "daemon/collect/sched/entry.h"
@@ -29,6 +29,13 @@ int entry_probe(struct entry *entry, uint64_t now_ns);
 
 /* The end of an opening, well or not; what failed is closed. True when it is open. */
 bool entry_opened(struct entry *entry, int r, uint64_t now_ns);
+
+/* Before an opening. True: it is in vain, since what was absent still is: no device or driver came.
+ * Files that others make are found in a quarter of an hour. */
+bool entry_is_in_vain(struct entry *entry, uint64_t now_ns);
+
+/* An open collector's class has other devices than when it was opened; looks once a minute. */
+bool entry_has_changed(struct entry *entry, uint64_t now_ns);
 
 /* When to look again for what could not be opened; soon: it only has to be closed first. */
 void entry_rest(struct entry *entry, bool soon, uint64_t now_ns);

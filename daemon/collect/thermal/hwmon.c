@@ -167,6 +167,7 @@ const struct collector_ops collector_hwmon = {
 	.name = "hwmon",
 	.state_size = sizeof(struct gauges),
 	.interval_ns = UINT64_C(5000000000), /* an NVMe is asked over its queue */
+	.folder = "sys/class/hwmon",
 	.probe = hwmon_probe,
 	.open = hwmon_open,
 	.fetch = gauges_fetch,

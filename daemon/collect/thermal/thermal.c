@@ -209,6 +209,7 @@ static int thermal_sample(const struct collector_context *ctx, void *state)
 const struct collector_ops collector_thermal = {
 	.name = "thermal",
 	.state_size = sizeof(struct thermal),
+	.folder = FOLDER,
 	.config_keys = keys,
 	.probe = thermal_probe,
 	.open = thermal_open,

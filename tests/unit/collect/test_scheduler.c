@@ -268,6 +268,38 @@ START_TEST(while_no_device_comes_what_is_absent_is_looked_for_every_quarter_of_a
 }
 END_TEST
 
+/* covers G0.11 */
+START_TEST(a_device_that_comes_later_opens_its_class_again)
+{
+	static const struct collector_ops of_class = {.name = "fake",
+		.state_size = 1,
+		.folder = "sys/class/fake",
+		.open = fake_open,
+		.sample = fake_sample,
+		.close = fake_close};
+	static const struct collector_ops *const only[] = {&of_class, NULL};
+	struct tree tree;
+	in_tree(&tree);
+	options.collectors = only;
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1795\n");
+	tree_write(&tree, "sys/class/fake/zone0/temp", "1\n");
+	start();
+	tree_write(&tree, "sys/class/fake/zone1/temp", "2\n"); /* not announced yet */
+	run_minutes(1, 3);
+	ck_assert_int_eq(fake.opens, 1);
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1796\n");
+	run_minutes(4, 6);
+	ck_assert_int_eq(fake.opens, 2);
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1797\n"); /* of another class */
+	run_minutes(7, 9);
+	ck_assert_int_eq(fake.opens, 2);
+	ck_assert_int_eq(fake.closes, 1);
+	ck_assert_int_eq(fake.samples, 10);
+	bench_expect(&bench, "fake/value", 10);
+	tree_remove(&tree);
+}
+END_TEST
+
 START_TEST(an_error_is_told_once_and_no_old_number_survives)
 {
 	start();
