@@ -87,6 +87,17 @@ def test_lines_of_real_clients_become_stages_gauges_and_counters():
         assert "Datagrams" in daemon.ctl("self").stdout
 
 
+# covers G3.4
+def test_a_stage_has_a_row_for_each_unit():
+    with Daemon() as daemon:
+        send(daemon, *(f"infer:{ms}|ms|#app:cam,unit:{unit}" for unit, ms in (("gpu", 10), ("cpu", 200)) * 5))
+        send(daemon, "level:5|g|#app:cam,unit:percent", "level:+2|g|#app:cam")  # of a gauge it is only a label
+        until("the gauge", lambda: (daemon.metric("gauge/cam/level") or {}).get("value") == 7)
+        rows = daemon.call("ListStages", app="cam")["stages"]
+        assert [(row["unit"], row["count"], row["mean_ms"]) for row in rows] == [("gpu", 5, 10), ("cpu", 5, 200)], rows
+        assert rows[1]["cpu_fallback"] and rows[1]["expected_unit"] == "gpu", rows
+
+
 def test_emit_sends_values_with_tags():
     with Daemon() as daemon:
         for value in ("12.5ms", "0.0125s", "12500us"):

@@ -13,6 +13,7 @@
 #include "daemon/util/accounts.h"
 #include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 static const char DEFAULT_APP[] = "statsd";
@@ -22,7 +23,8 @@ static const char TOO_MANY[] = "too many apps send datagrams";
 
 struct statsd_name {
 	uint64_t hash;
-	double gauge; /* the last value, for differences */
+	uint64_t unit; /* of a stage: hash of its compute unit; 0 = none */
+	double gauge;  /* the last value, for differences */
 	uint8_t length;
 };
 
@@ -261,6 +263,12 @@ static void copy_text(char *ret, size_t size, struct statsd_text text)
 	}
 }
 
+static uint64_t unit_of(const struct statsd_line *line)
+{
+	bool some = line->type == STATSD_TIME && line->unit.length > 0;
+	return some ? fnv64(FNV64_BASIS, line->unit.at, line->unit.length) : 0;
+}
+
 static int add_name(struct statsd_apps *apps, struct statsd_app *app, size_t slot,
 	const struct statsd_line *line)
 {
@@ -273,8 +281,9 @@ static int add_name(struct statsd_apps *apps, struct statsd_app *app, size_t slo
 	copy_text(declaration.unit, sizeof(declaration.unit), line->unit);
 	copy_text(declaration.category, sizeof(declaration.category), line->category);
 	size_t index = names->count++;
-	names->name[index] =
-		(struct statsd_name){.hash = line->name_hash, .length = (uint8_t)line->name.length};
+	names->name[index] = (struct statsd_name){.hash = line->name_hash,
+		.unit = unit_of(line),
+		.length = (uint8_t)line->name.length};
 	names->slot[slot] = (uint8_t)(index + 1);
 	apps_declare(apps->core->apps, app->process, (uint32_t)index, &declaration);
 	apps->made++;
@@ -283,16 +292,19 @@ static int add_name(struct statsd_apps *apps, struct statsd_app *app, size_t slo
 
 /* Index of the line's name, declared at its first use; -ENOSPC when the app has too many. A name is
  * found by a hash of all of it, of which the declaration keeps only the first 48 bytes; equal
- * hashes are the sender's own loss. */
+ * hashes are the sender's own loss. A stage is another one on each compute unit; without one it is
+ * the first of its name. */
 static int find_name(
 	struct statsd_apps *apps, struct statsd_app *app, const struct statsd_line *line)
 {
 	const struct statsd_names *names = &app->names;
+	const uint64_t unit = unit_of(line);
 	size_t slot = line->name_hash % NAME_SLOTS;
 	for (; names->slot[slot]; slot = (slot + 1) % NAME_SLOTS) {
 		size_t index = names->slot[slot] - 1u;
 		if (names->name[index].hash == line->name_hash &&
-			names->name[index].length == line->name.length) {
+			names->name[index].length == line->name.length &&
+			(unit == 0 || names->name[index].unit == unit)) {
 			return (int)index;
 		}
 	}
