@@ -89,22 +89,57 @@ static int member(struct values *values, const cJSON *row, const char *name, str
 	return CTL_FINE;
 }
 
-/* "infer.p99_ms" or "infer@gpu.p99_ms": a member of the row of that stage. */
-static int stage_member(struct values *values, const char *name, struct value *ret)
+static bool is_worse(const struct term *term, double factor, double one, double other)
+{
+	return term_margin(term, one / factor) < term_margin(term, other / factor);
+}
+
+/* Whether the row is of that stage: "infer" or "infer@cpu". In records the stage of a further unit
+ * is called as in metrics, infer_cpu. */
+static bool is_stage(const cJSON *row, const char *wanted)
+{
+	const char *stage = json_word(row, "stage"), *unit = json_word(row, "unit");
+	char full[2 * PROTO_NAME_SIZE];
+	size_t length = strlen(stage), tail = strlen(unit);
+	bool named = tail > 0 && length > tail + 1 && stage[length - tail - 1] == '_' &&
+		     strcmp(stage + length - tail, unit) == 0;
+	length -= named ? tail + 1 : 0;
+	snprintf(full, sizeof(full), "%.*s@%s", (int)length, stage, unit);
+	return strcmp(wanted, stage) == 0 || strcmp(wanted, full) == 0 ||
+	       (strlen(wanted) == length && memcmp(wanted, stage, length) == 0);
+}
+
+/* "infer.p99_ms" or "infer@gpu.p99_ms": a member of the row of that stage; of a stage on several
+ * units the one that is worst for the term. */
+static int stage_member(
+	struct values *values, const struct term *term, const char *name, struct value *ret)
 {
 	const char *dot = strrchr(name, '.');
-	char wanted[PROTO_PATH_SIZE], full[2 * PROTO_NAME_SIZE];
+	const double factor = unit_factor(term->unit, ret->unit);
+	const struct value none = *ret;
+	bool found = false;
+	char wanted[PROTO_PATH_SIZE];
 	if (!dot || dot == name) {
 		return ctl_fail(values->ctl, CTL_USAGE,
 			"'%s' lacks a stage or a field; write stages.infer.p99_ms", name);
 	}
 	snprintf(wanted, sizeof(wanted), "%.*s", (int)(dot - name), name);
 	for (const cJSON *row = values->stages->child; row; row = row->next) {
-		const char *stage = json_word(row, "stage");
-		snprintf(full, sizeof(full), "%s@%s", stage, json_word(row, "unit"));
-		if (strcmp(wanted, stage) == 0 || strcmp(wanted, full) == 0) {
-			return member(values, row, dot + 1, ret);
+		if (!is_stage(row, wanted)) {
+			continue;
 		}
+		struct value one = none;
+		int status = member(values, row, dot + 1, &one);
+		if (status != CTL_FINE) {
+			return status;
+		}
+		bool better = found && !isnan(ret->number) &&
+			      !is_worse(term, factor, one.number, ret->number);
+		*ret = better ? *ret : one;
+		found = true;
+	}
+	if (found) {
+		return CTL_FINE;
 	}
 	if (values->reason[0]) {
 		return member(values, NULL, dot + 1, ret);
@@ -142,8 +177,7 @@ static void recorded_metric(struct values *values, const struct term *term, stru
 	double factor = unit_factor(term->unit, ret->unit);
 	for (size_t i = 0; series && i < series->count; i++) {
 		double value = series->value[i];
-		bool worse =
-			term_margin(term, value / factor) < term_margin(term, ret->number / factor);
+		bool worse = is_worse(term, factor, value, ret->number);
 		ret->number = isnan(ret->number) || worse ? value : ret->number;
 	}
 }
@@ -174,7 +208,7 @@ static int look_up(struct values *values, const struct term *term, struct value 
 		}
 		path += strlen("stages.");
 		return status != CTL_FINE ? status
-		       : stage		  ? stage_member(values, path, ret)
+		       : stage		  ? stage_member(values, term, path, ret)
 					  : member(values, (*rows)->child, path, ret);
 	}
 	if (text_starts_with(path, "session.") && !live) {
