@@ -225,6 +225,10 @@ class Monitor(unittest.TestCase):
         m = edgeprof.RealTimePerformanceMonitor(on_alert=lambda *a: told.append(a))
         self.assertEqual((m.sampling_rate, m.performance_history.maxlen), (10.0, 1000))
         self.assertEqual(m.alert_thresholds["temperature_celsius"], 85.0)
+        with self.assertRaises(KeyError):
+            m.alert_thresholds |= {"cpu_usage": 1.0}
+        with self.assertRaises(KeyError):
+            m.alert_thresholds = {"cpu_usage": 1.0}
         m.record_inference(12.5)
         m.alert_thresholds.update(memory_usage_percent=0.0, cpu_usage_percent=101.0, temperature_celsius=1000.0)
         for _ in range(3):

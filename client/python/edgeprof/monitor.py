@@ -36,6 +36,14 @@ class PerformanceSnapshot(Dict[str, Any]):
 class _Thresholds(Dict[str, Optional[float]]):
     """Limits by the names there are: a wrong name would be a limit that is never judged."""
 
+    def __init__(self, *arguments: Any, **limits: Optional[float]) -> None:
+        super().__init__()
+        self.update(*arguments, **limits)
+
+    def __ior__(self, limits: Any) -> "_Thresholds":
+        self.update(limits)
+        return self
+
     def __setitem__(self, key: str, value: Optional[float]) -> None:
         if key not in _JUDGED:
             raise KeyError("%r is not one of %s" % (key, ", ".join(_JUDGED)))
@@ -78,7 +86,7 @@ class RealTimePerformanceMonitor:
         self.on_alert = on_alert
         self.monitoring_active = False
         self.performance_history: Deque[PerformanceSnapshot] = collections.deque(maxlen=1000)
-        self.alert_thresholds = _Thresholds(
+        self._thresholds = _Thresholds(
             temperature_celsius=85.0,
             memory_usage_percent=95.0,
             cpu_usage_percent=90.0,
@@ -91,6 +99,14 @@ class RealTimePerformanceMonitor:
         self._before = _cpu_times()
         self._end = threading.Event()
         self._thread: Optional[threading.Thread] = None
+
+    @property
+    def alert_thresholds(self) -> Dict[str, Optional[float]]:
+        return self._thresholds
+
+    @alert_thresholds.setter
+    def alert_thresholds(self, limits: Dict[str, Optional[float]]) -> None:
+        self._thresholds = _Thresholds(limits)
 
     def record_inference(self, latency_ms: float) -> None:
         """The newest inference_latency."""
