@@ -12,6 +12,7 @@
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/deferred_close.h"
+#include "daemon/util/file.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 
@@ -180,7 +181,8 @@ static int connection_create(
 	connection->accepted_ns = sysops()->now_ns();
 	LIST_INSERT_HEAD(&ingest->connections, connection, link);
 	ingest->connection_count++;
-	r = uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+	r = file_watch(uv_backend_fd(ingest->loop), fd);
+	r = r < 0 ? r : uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
 	if (r < 0) {
 		ingest_disconnect(connection);
 	}

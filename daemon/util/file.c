@@ -9,8 +9,15 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+int file_watch(int epoll_fd, int fd)
+{
+	struct epoll_event none = {.data = {.fd = fd}}; /* as libuv wants it */
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &none) < 0 && errno != EEXIST ? -errno : 0;
+}
 
 int file_write_all(int fd, const void *bytes, size_t size)
 {

@@ -11,6 +11,11 @@
 /* Writes all bytes, however many calls it takes. -errno of write(2). */
 int file_write_all(int fd, const void *bytes, size_t size);
 
+/* Puts fd into the epoll set, without events. libuv, which would abort if it could not add it,
+ * finds it there and sets its events. -errno of epoll_ctl(2): no memory, or its user has too many
+ * watches. */
+int file_watch(int epoll_fd, int fd);
+
 enum { FILE_LINE_MAX = 68 * 1024 /* of a file of lines: a frame of Varlink, and more */ };
 
 /* Reads the next line, with its newline. False: there is none that is complete, fits, and has no

@@ -131,5 +131,32 @@ def test_a_source_without_a_thread_says_so():
         daemon.limit(1000)  # a sanitizer wants one at the end
 
 
+def test_a_connection_that_cannot_be_watched_is_refused():
+    strace = shutil.which("strace")
+    if not strace:
+        return "no strace"
+    with Daemon() as daemon:
+        tracer = subprocess.Popen([strace, "-f", "-o", "/dev/null", "-e", "trace=epoll_ctl", "-e", "inject=epoll_ctl:error=ENOSPC",
+                                   "-p", str(daemon.pid)], stderr=subprocess.PIPE, text=True)
+        try:
+            if "attached" not in tracer.stderr.readline():
+                return "strace may not attach"
+            for path in (daemon.socket, daemon.run_dir / "events"):
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM if path == daemon.socket else socket.SOCK_SEQPACKET) as client:
+                    client.settimeout(30)
+                    client.connect(str(path))
+                    try:
+                        assert client.recv(1) == b"", path
+                    except ConnectionResetError:
+                        pass
+        finally:
+            tracer.terminate()
+            tracer.communicate()
+        assert daemon.process.poll() is None, daemon.log()
+        with Actor(daemon) as actor:
+            attached(daemon, actor)
+    return None
+
+
 if __name__ == "__main__":
     run_tests(dict(globals()))

@@ -13,6 +13,7 @@
 
 #include "daemon/core/status/counters.h"
 #include "daemon/util/deferred_close.h"
+#include "daemon/util/file.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/peer.h"
@@ -378,7 +379,8 @@ int connection_open(struct api *api, int fd, uid_t uid, struct account *account,
 	connection->handles = 3;
 	api_connection_opened(api, connection);
 
-	int r = uv_pipe_open(&connection->pipe, fd);
+	int r = file_watch(uv_backend_fd(api->loop), fd);
+	r = r < 0 ? r : uv_pipe_open(&connection->pipe, fd);
 	if (r < 0) {
 		close(fd);
 		connection_close(connection);
