@@ -20,20 +20,21 @@ enum config_type {
 /* instance: struct config, or the struct of the section's instance. 0, or -EINVAL. */
 typedef int config_setter(void *instance, const char *value);
 
+/* There are a hundred: 64 bytes each. */
 struct config_key {
 	const char *name;
-	enum config_type type;
-	size_t offset;
-	size_t size;	      /* of a text */
+	enum config_type type : 8;
+	unsigned offset : 24;
+	uint16_t size;	      /* of a text */
+	bool automatic : 1;   /* "auto" is a value of the size: 0 */
+	bool restart : 1;     /* takes effect at the next start */
+	bool kind : 1;	      /* an alert's kind: one of them must be given */
 	uint64_t min, max;    /* of a duration (ns), size, count or number; both 0: any */
 	const char *expected; /* NULL: said by the type */
 	bool (*valid)(const char *text);
 	config_setter *set;
 	int (*explain)(
 		const char *value, struct text *error); /* why it was refused; NULL: expected */
-	bool automatic;					/* "auto" is a value of the size: 0 */
-	bool restart;					/* takes effect at the next start */
-	bool kind; /* an alert's kind: one of them must be given */
 };
 
 /* Where a section's keys go: the entry of [section NAME], created if it is new. NULL with the

@@ -154,7 +154,7 @@ static int set_value(
 		return refuse_range(key, error);
 	}
 	if (key->type == CONFIG_TEXT) {
-		return config_refuse(error, "too long; expected at most %zu bytes", key->size - 1);
+		return config_refuse(error, "too long; expected at most %d bytes", key->size - 1);
 	}
 	return config_refuse(error, "expected %s", types[key->type].taken);
 }
