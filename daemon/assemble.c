@@ -272,9 +272,9 @@ int daemon_assemble(struct daemon *daemon)
 	if (r == 0) {
 		apps_set_throttle_times(core->apps, &core->throttle->times);
 		apps_set_memory_reader(core->apps, read_memory, daemon);
+		r = diagnoses_create(core, &core->diagnoses);
 		daemon_configure_apps(daemon);
 		open_runs(daemon);
-		r = diagnoses_create(core, &core->diagnoses);
 	}
 	if (r == 0) {
 		alerts_set_comment(core->alerts, comment_on, daemon);

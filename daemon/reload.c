@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/apps/advice.h"
+#include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/core/apps/apps.h"
 #include "daemon/host/notify.h"
 #include "daemon/util/log.h"
@@ -81,6 +82,7 @@ void daemon_configure_apps(struct daemon *daemon)
 	config.advice.critical_celsius = critical_celsius(daemon->config);
 	daemon->core.nearest = daemon->config->nearest;
 	apps_configure(daemon->core.apps, &config);
+	diagnoses_configure(daemon->core.diagnoses, &daemon->config->diagnosis);
 }
 
 struct scheduler_options daemon_scheduling(const struct config *config)

@@ -62,6 +62,7 @@ void config_defaults(struct config *config)
 	};
 	adaptive_defaults(&config->adaptive);
 	advice_defaults(&config->advice);
+	config->diagnosis = diagnosis_limits_default;
 	config->gauge_expire_ns = GAUGE_EXPIRE_NS;
 	config_alert_defaults(config);
 }

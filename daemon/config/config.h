@@ -9,6 +9,7 @@
 #include "daemon/core/alerts/alerts.h"
 #include "daemon/core/apps/advice.h"
 #include "daemon/core/core.h"
+#include "daemon/core/diagnose/advise.h"
 #include "daemon/core/frames/settings.h"
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/processes.h"
@@ -65,6 +66,8 @@ struct config {
 	bool alert_has_clear[ALERT_RULES_MAX];	   /* clear was given */
 	/* [advice]; critical_celsius is made of [alert temperature] */
 	struct advice_options advice;
+	/* [diagnosis] */
+	struct diagnosis_limits diagnosis;
 	/* [gauge] */
 	uint64_t gauge_expire_ns;
 	/* [mqtt] */

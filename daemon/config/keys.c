@@ -253,6 +253,20 @@ static const struct config_key advice_keys[] = {
 	{"recover_after", CONFIG_DURATION, AT(advice.recover_after_ns), .min = SECOND, .max = HOUR},
 };
 
+#define SHARE_AT(member) AT(diagnosis.member), .max = 100, .expected = "percent, from 0 to 100"
+
+static const struct config_key diagnosis_keys[] = {
+	{"cpu_bound", CONFIG_NUMBER, SHARE_AT(cpu_bound)},
+	{"memory_bound", CONFIG_NUMBER, SHARE_AT(memory_bound)},
+	{"thermal", CONFIG_NUMBER, AT(diagnosis.thermal)},
+	{"high_priority", CONFIG_NUMBER, SHARE_AT(high_priority)},
+	{"medium_priority", CONFIG_NUMBER, SHARE_AT(medium_priority)},
+	{"category_share", CONFIG_NUMBER, SHARE_AT(category_share)},
+	{"infer_share", CONFIG_NUMBER, SHARE_AT(infer_share)},
+	{"preprocess_share", CONFIG_NUMBER, SHARE_AT(preprocess_share)},
+	{"memory_share", CONFIG_NUMBER, SHARE_AT(memory_share)},
+};
+
 static const struct config_key gauge_keys[] = {
 	{"expire", CONFIG_DURATION, AT(gauge_expire_ns), .min = SECOND, .max = DAY},
 };
@@ -314,6 +328,7 @@ const struct config_section config_sections[] = {
 	{"sessions", KEYS(sessions_keys), NULL},
 	{"history", KEYS(history_keys), NULL},
 	{"advice", KEYS(advice_keys), NULL},
+	{"diagnosis", KEYS(diagnosis_keys), NULL},
 	{"gauge", KEYS(gauge_keys), NULL},
 	{"mqtt", KEYS(mqtt_keys), NULL},
 	{"statsd", KEYS(statsd_keys), NULL},

@@ -4,6 +4,7 @@
 made of a diagnosis without asking: in ListApps, the report, the texts of alerts, and over MQTT."""
 import contextlib
 import json
+import signal
 import tempfile
 import threading
 import time
@@ -93,6 +94,11 @@ def test_one_app_is_diagnosed_now():
             assert [p["arrangement"] for p in plans] == ["sequential", "pipelined"], plans
             assert all(p["miss_rate"] == 0 and 24 < p["latency_p95_ms"] < 27 for p in plans), plans
             assert ask(daemon, "Forecast", app="cam", fps=50)["plans"][0]["miss_rate"] > 0.9
+            daemon.config_path.write_text(SLOW + "[diagnosis]\nhigh_priority = 99\ninfer_share = 99\n")
+            daemon.process.send_signal(signal.SIGHUP)
+            first = until("other limits", lambda: (lambda o: o if o["priority"] == "MEDIUM" else None)(
+                diagnosis(daemon)["optimization_opportunities"][0]))
+            assert first["stage"] == "infer" and first.get("gain_low_percent") is None, first
             zone = ask(daemon, "Forecast")["temperatures"]
             assert [z["metric"] for z in zone] == ["temperature/cpu-thermal"], zone
             assert zone[0]["trip_celsius"] == 85 and zone[0]["celsius"] == 50, zone

@@ -3,6 +3,7 @@
 #include "daemon/core/diagnose/advise.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,15 +14,34 @@
 
 enum { ENOUGH_FRAMES = 100, BUSY_OTHERS = 25, BUSY_DAEMON = 5, MANY_EVENTS = 20000 };
 
+const struct diagnosis_limits diagnosis_limits_default = {
+	.cpu_bound = 85,
+	.memory_bound = 90,
+	.thermal = 80,
+	.high_priority = 20,
+	.medium_priority = 5,
+	.category_share = 50,
+	.infer_share = 30,
+	.preprocess_share = 10,
+	.memory_share = 5,
+};
+
+#define LIMIT(member) offsetof(struct diagnosis_limits, member)
+
+static double limit_at(const struct diagnosis_limits *limits, size_t offset)
+{
+	return *(const double *)(const void *)((const char *)limits + offset);
+}
+
 /* Limits of means: hot is not throttled, so heat alone is "thermal". */
 static const struct {
 	const char *name;
 	enum fact_metric metric;
-	double above;
+	size_t above; /* LIMIT() */
 } bottlenecks[] = {
-	{"cpu_bound", FACT_CPU, 85},
-	{"memory_bound", FACT_MEMORY_PERCENT, 90},
-	{"thermal", FACT_TEMPERATURE, 80},
+	{"cpu_bound", FACT_CPU, LIMIT(cpu_bound)},
+	{"memory_bound", FACT_MEMORY_PERCENT, LIMIT(memory_bound)},
+	{"thermal", FACT_TEMPERATURE, LIMIT(thermal)},
 };
 
 static double now_of(const struct facts *facts, enum fact_metric metric)
@@ -30,9 +50,10 @@ static double now_of(const struct facts *facts, enum fact_metric metric)
 }
 
 /* What the hardware itself reports: a cap for another reason does not count while it is cool. */
-static bool is_throttled_by_heat(const struct facts *facts, const struct diagnosis *diagnosis)
+static bool is_throttled_by_heat(const struct facts *facts, const struct diagnosis *diagnosis,
+	const struct diagnosis_limits *limits)
 {
-	bool hot = now_of(facts, FACT_TEMPERATURE) > 80;
+	bool hot = now_of(facts, FACT_TEMPERATURE) > limits->thermal;
 	bool found = now_of(facts, FACT_SOFT_TEMP_LIMIT) > 0 ||
 		     (hot && (now_of(facts, FACT_THROTTLE_ACTIVE) > 0 ||
 				     now_of(facts, FACT_THROTTLED) > 0));
@@ -43,15 +64,15 @@ static bool is_throttled_by_heat(const struct facts *facts, const struct diagnos
 	return found;
 }
 
-static void add_bottlenecks(
-	const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret)
+static void add_bottlenecks(const struct facts *facts, const struct diagnosis *diagnosis,
+	const struct diagnosis_limits *limits, struct improvements *ret)
 {
 	for (size_t i = 0; i < COUNT(bottlenecks); i++) {
-		if (now_of(facts, bottlenecks[i].metric) > bottlenecks[i].above) {
+		if (now_of(facts, bottlenecks[i].metric) > limit_at(limits, bottlenecks[i].above)) {
 			ret->bottleneck[ret->bottlenecks++] = bottlenecks[i].name;
 		}
 	}
-	if (is_throttled_by_heat(facts, diagnosis)) {
+	if (is_throttled_by_heat(facts, diagnosis, limits)) {
 		ret->bottleneck[ret->bottlenecks++] = "thermal_throttling";
 	}
 }
@@ -62,17 +83,17 @@ static const struct {
 	const char *what;
 	const char *words[4]; /* in the name or the category; none = any */
 	enum stage_role role; /* ROLES = any */
-	double above;	      /* percent of the time in stages */
+	size_t above;	      /* LIMIT() */
 	double gain_low, gain_high;
 	const char *advice;
 } opportunities[] = {
-	{"memory operations", {"mem", "copy", "alloc", "transfer"}, ROLES, 5, NAN, NAN,
-		"reuse buffers and avoid copies: allocate once, map instead of copying"},
-	{"the detector", {"detect", "yolo", "ssd"}, ROLE_INFER, 30, 10, 20,
+	{"memory operations", {"mem", "copy", "alloc", "transfer"}, ROLES, LIMIT(memory_share), NAN,
+		NAN, "reuse buffers and avoid copies: allocate once, map instead of copying"},
+	{"the detector", {"detect", "yolo", "ssd"}, ROLE_INFER, LIMIT(infer_share), 10, 20,
 		"use a smaller detector or input, or run it only every few frames"},
-	{"the model", {NULL}, ROLE_INFER, 30, 15, 25,
+	{"the model", {NULL}, ROLE_INFER, LIMIT(infer_share), 15, 25,
 		"quantize the model (INT8, FP16), or use a smaller one"},
-	{"preprocessing", {NULL}, ROLE_PREPROCESS, 10, 5, 10,
+	{"preprocessing", {NULL}, ROLE_PREPROCESS, LIMIT(preprocess_share), 5, 10,
 		"resize and convert in one pass, on hardware that does it, or capture at the "
 		"size of the model's input"},
 };
@@ -102,13 +123,14 @@ static double category_percent(const struct facts *facts, const struct fact_stag
 	return sum > stage->share ? 100 * stage->share / sum : (double)NAN;
 }
 
-static struct opportunity opportunity_of(const struct facts *facts, const struct fact_stage *stage)
+static struct opportunity opportunity_of(const struct facts *facts, const struct fact_stage *stage,
+	const struct diagnosis_limits *limits)
 {
 	double percent = 100 * stage->share;
 	struct opportunity ret = {.stage = stage->name,
-		.priority = percent > 20   ? "HIGH"
-			    : percent >= 5 ? "MEDIUM"
-					   : "LOW",
+		.priority = percent > limits->high_priority	 ? "HIGH"
+			    : percent >= limits->medium_priority ? "MEDIUM"
+								 : "LOW",
 		.share_percent = percent,
 		.category_percent = category_percent(facts, stage),
 		.gain_low = NAN,
@@ -118,13 +140,13 @@ static struct opportunity opportunity_of(const struct facts *facts, const struct
 	while (row < COUNT(opportunities) && !is_row_of(row, stage)) {
 		row++;
 	}
-	if (row < COUNT(opportunities) && percent > opportunities[row].above) {
+	if (row < COUNT(opportunities) && percent > limit_at(limits, opportunities[row].above)) {
 		ret.advice = opportunities[row].advice;
 		ret.gain_low = opportunities[row].gain_low;
 		ret.gain_high = opportunities[row].gain_high;
 		text_add(&text, "%s: %s takes %.0f %% of a frame: %s", opportunities[row].what,
 			stage->name, percent, ret.advice);
-	} else if (ret.category_percent > 50) {
+	} else if (ret.category_percent > limits->category_share) {
 		text_add(&text, "%s takes %.0f %% of its category", stage->name,
 			ret.category_percent);
 	}
@@ -132,7 +154,8 @@ static struct opportunity opportunity_of(const struct facts *facts, const struct
 }
 
 /* A stage that mostly waits for the camera is not slow. */
-static void add_opportunities(const struct facts *facts, struct improvements *ret)
+static void add_opportunities(
+	const struct facts *facts, const struct diagnosis_limits *limits, struct improvements *ret)
 {
 	for (size_t i = 0; i < facts->stages; i++) {
 		const struct fact_stage *stage = &facts->stage[i];
@@ -145,7 +168,7 @@ static void add_opportunities(const struct facts *facts, struct improvements *re
 			at--) {
 			ret->opportunity[at] = ret->opportunity[at - 1];
 		}
-		ret->opportunity[at] = opportunity_of(facts, stage);
+		ret->opportunity[at] = opportunity_of(facts, stage, limits);
 	}
 }
 
@@ -260,12 +283,13 @@ const char *diagnosis_state_name(enum diagnosis_state state)
 	return names[state];
 }
 
-void advise(const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret)
+void advise(const struct facts *facts, const struct diagnosis *diagnosis,
+	const struct diagnosis_limits *limits, struct improvements *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	if (diagnosis->state != DIAGNOSIS_TOO_FEW) {
-		add_bottlenecks(facts, diagnosis, ret);
-		add_opportunities(facts, ret);
+		add_bottlenecks(facts, diagnosis, limits, ret);
+		add_opportunities(facts, limits, ret);
 		add_trends(facts, ret);
 	}
 	for (size_t i = 0; i < diagnosis->findings; i++) {

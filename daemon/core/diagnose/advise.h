@@ -2,7 +2,7 @@
 /*
  * advise.h: declares what can be said of an app beyond what is wrong with it: what the machine is
  * short of, which stages are worth optimising, what grows, and what to do, the most useful first.
- * Pure: thresholds are rows of tables, and tests write facts down as literals.
+ * Pure: tests write facts down as literals.
  */
 #pragma once
 
@@ -14,6 +14,15 @@ enum {
 	ADVICE_RECOMMENDATIONS = 16,
 	ADVICE_RUN_S = 10, /* a shorter run is reported as too short */
 };
+
+/* Beyond them something counts. Of a stage: percent of the time in stages, and of its category. */
+struct diagnosis_limits {
+	double cpu_bound, memory_bound, thermal; /* of means; percent, percent, celsius */
+	double high_priority, medium_priority;	 /* medium: from it on */
+	double category_share, infer_share, preprocess_share, memory_share;
+};
+
+extern const struct diagnosis_limits diagnosis_limits_default;
 
 /* A stage by its share of the time of a frame. */
 struct opportunity {
@@ -43,4 +52,5 @@ struct improvements {
 /* "insufficient_data", "healthy", "findings". */
 const char *diagnosis_state_name(enum diagnosis_state state);
 
-void advise(const struct facts *facts, const struct diagnosis *diagnosis, struct improvements *ret);
+void advise(const struct facts *facts, const struct diagnosis *diagnosis,
+	const struct diagnosis_limits *limits, struct improvements *ret);

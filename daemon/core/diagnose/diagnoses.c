@@ -32,6 +32,7 @@ struct entry {
 
 struct diagnoses {
 	const struct core *core;
+	struct diagnosis_limits limits;
 	struct gatherer *gatherer; /* NULL while no app runs: it is large */
 	uint64_t alert_ns;	   /* of the last one that was made for an alert */
 	diagnoses_observer *observer;
@@ -47,8 +48,22 @@ int diagnoses_create(const struct core *core, struct diagnoses **ret)
 		return -ENOMEM;
 	}
 	diagnoses->core = core;
+	diagnoses->limits = diagnosis_limits_default;
 	*ret = diagnoses;
 	return 0;
+}
+
+void diagnoses_configure(struct diagnoses *diagnoses, const struct diagnosis_limits *limits)
+{
+	if (diagnoses) {
+		diagnoses->limits = *limits;
+	}
+}
+
+void diagnoses_advise(const struct diagnoses *diagnoses, const struct facts *facts,
+	const struct diagnosis *diagnosis, struct improvements *ret)
+{
+	advise(facts, diagnosis, &diagnoses->limits, ret);
 }
 
 void diagnoses_destroy(struct diagnoses *diagnoses)

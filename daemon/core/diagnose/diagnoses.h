@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/core/core.h"
+#include "daemon/core/diagnose/advise.h"
 #include "daemon/core/diagnose/rules/diagnose.h"
 
 enum { DIAGNOSES_EVERY_S = 10 };
@@ -25,6 +26,13 @@ typedef void diagnoses_observer(void *ctx, const char *app, const struct diagnos
 /* core outlives it. -ENOMEM. */
 int diagnoses_create(const struct core *core, struct diagnoses **ret);
 void diagnoses_destroy(struct diagnoses *diagnoses);
+
+/* Limits that count from now on. Accepts NULL. */
+void diagnoses_configure(struct diagnoses *diagnoses, const struct diagnosis_limits *limits);
+
+/* What can be said beyond a diagnosis that was asked for. */
+void diagnoses_advise(const struct diagnoses *diagnoses, const struct facts *facts,
+	const struct diagnosis *diagnosis, struct improvements *ret);
 
 /* Call once a second. */
 void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns);

@@ -273,6 +273,8 @@ static const struct {
 	{"[advice]\nminimal_headroom = 9\n", "expected at most reduce_headroom = 8"},
 	{"[advice]\nreduce_headroom = -1\n", "expected at most reduce_headroom = -1"},
 	{"[advice]\nmiss_share = 0\n", "expected percent of frames, from 1 to 100"},
+	{"[diagnosis]\nhigh_priority = 101\n", "expected percent, from 0 to 100"},
+	{"[diagnosis]\nthermal = hot\n", "expected a number"},
 	{"[advice]\nrecover_after = 500ms\n", "expected 1s to 3600s"},
 	{"[gauge]\nexpire = 500ms\n", "expected 1s to 86400s"},
 	{"[gauge]\nexpire = 25h\n", "expected 1s to 86400s"},

@@ -32,7 +32,7 @@ static struct fact_stage *stage(const char *name, double share)
 
 static void judge(void)
 {
-	advise(&facts, &diagnosis, &improvements);
+	advise(&facts, &diagnosis, &diagnosis_limits_default, &improvements);
 }
 
 static bool is_bottleneck(const char *name)

@@ -87,7 +87,7 @@ static void judge(void)
 	ck_assert_double_ge(facts.span_s, 0);
 	ck_assert_double_le(facts.span_s, 1 + (double)(simulation->now_ns - SIMULATION_T0) / 1e9);
 	diagnose(&facts, &diagnosis);
-	advise(&facts, &diagnosis, &improvements);
+	advise(&facts, &diagnosis, &diagnosis_limits_default, &improvements);
 	throttle_tax(&facts, &tax);
 	past_frames_read(simulation_app(simulation), 0, UINT64_MAX, &past);
 	for (size_t i = 0; i < 8 && past.count > 0; i++) {

@@ -91,7 +91,7 @@ static void diagnosis_item(struct json *out, const struct core *core,
 {
 	struct improvements made;
 	struct throttle_tax tax;
-	advise(facts, diagnosis, &made);
+	diagnoses_advise(core->diagnoses, facts, diagnosis, &made);
 	throttle_tax(facts, &tax);
 	json_open(out, NULL, '{');
 	json_string(out, "app", facts->app);
