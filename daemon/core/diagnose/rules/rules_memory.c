@@ -47,9 +47,9 @@ void rule_memory_leak(const struct view *view, struct judged *judged)
 	struct text symptom = TEXT_IN(judged->finding.symptom);
 	text_add(&symptom, "the app's memory grew by %s in %s", byte_word(growth).text,
 		duration(facts->span_s).text);
-	text_add(&judged->text, "resident memory grows by %s/min (at least %s), now %s",
+	text_add(&judged->text, "resident memory grows by %s/min (at least %s), now about %s",
 		byte_word(60 * rss->slope).text, byte_word(60 * rss->slope_low).text,
-		byte_word(mean.now).text);
+		byte_word(fmax(mean.now, rss->most)).text);
 	if (isfinite(left)) {
 		text_add(&judged->text, "; memory is exhausted in %s", duration(left).text);
 	}
