@@ -125,6 +125,8 @@ void sessions_on_closed(struct session_run *run)
 	if (run->removed) {
 		remove_named(recorder, run->row->name);
 		session_destroy(run->row);
+	} else {
+		sessions_on_end(&recorder->sessions, run->row);
 	}
 	free(run);
 	if (!recorder->closing) {

@@ -149,6 +149,8 @@ def test_the_same_configuration_has_the_same_fingerprint():
             assert hashlib.sha256(b"".join(lines)).hexdigest() == prints[name], shown
             assert prints[name][:12] in daemon.ctl("session", "show", name).stdout
         assert prints["a"] == prints["b"] != prints["c"], prints
+        until("they are counted", lambda: (lambda r: (r["hits"], r["misses"]) == (1, 2))(daemon.call("ListSessions")))
+        assert "; 1 repeated an earlier one" in daemon.ctl("session").stdout
 
 
 def test_a_python_session_has_exactly_its_frames():

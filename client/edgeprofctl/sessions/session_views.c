@@ -44,7 +44,8 @@ void session_show_list(struct ctl *ctl, const cJSON *reply)
 		listing_text(ctl,
 			"{~dim}{bytes:bytes} of {limit_bytes:bytes} used[ in {dir}]"
 			"[{?evictions}; {evictions:count} evicted][{?expired}; {expired:count} "
-			"expired]{~none}\n",
+			"expired][{?hits}; {hits:count} repeated "
+			"[{?hits>=2}earlier ones|an earlier one]]{~none}\n",
 			reply);
 	}
 }

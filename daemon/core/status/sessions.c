@@ -74,6 +74,32 @@ int session_tags_add(struct session_tags *tags, const char *name, const char *va
 	return 0;
 }
 
+/* The same pairs, in any order: no name is in it twice. */
+static bool tags_equal(const struct session_tags *tags, const struct session_tags *others)
+{
+	const char *at = tags->text;
+	bool equal = tags->count == others->count;
+	for (size_t i = 0; equal && i < tags->count; i++) {
+		const char *value = at + strlen(at) + 1, *other = session_tags_find(others, at);
+		equal = other && strcmp(other, value) == 0;
+		at = value + strlen(value) + 1;
+	}
+	return equal;
+}
+
+void sessions_on_end(struct sessions *sessions, const struct session *session)
+{
+	bool hit = false;
+	for (size_t i = 0; i < sessions->count && !hit; i++) {
+		const struct session *row = sessions->row[i];
+		hit = row != session &&
+		      (row->state == SESSION_FINISHED || row->state == SESSION_STOPPED) &&
+		      tags_equal(&row->tags, &session->tags) &&
+		      tags_equal(&row->environment, &session->environment);
+	}
+	*(hit ? &sessions->hits : &sessions->misses) += 1;
+}
+
 void session_tags_clear(struct session_tags *tags)
 {
 	free(tags->text);

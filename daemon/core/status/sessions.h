@@ -87,6 +87,7 @@ struct sessions {
 	struct session *row[SESSIONS_MAX];
 	uint64_t bytes, limit_bytes; /* of all files */
 	uint64_t evictions, expired; /* deleted to make room; automatic ones for their age */
+	uint64_t hits, misses;	     /* those that ended; hits: on a configuration that was there */
 };
 
 bool session_is_active(const struct session *session);
@@ -96,6 +97,10 @@ int sessions_append(struct sessions *sessions, struct session *row);
 /* The row is the caller's then. */
 void sessions_remove(struct sessions *sessions, const struct session *row);
 void session_destroy(struct session *session); /* NULL is fine */
+
+/* One ended: counts whether another of the same fingerprint is there, of the same tags in the same
+ * environment. */
+void sessions_on_end(struct sessions *sessions, const struct session *session);
 
 /* The name, with .2, .3 … when it is taken. -ENOSPC. */
 int sessions_name(const struct sessions *sessions, const char *wanted, char ret[PROTO_NAME_SIZE]);

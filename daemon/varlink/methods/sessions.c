@@ -131,8 +131,8 @@ static bool session_item(struct list_cursor *cursor, struct json *out)
 static void session_tail(const struct list_cursor *cursor, struct json *out, bool last)
 {
 #define FIELD(name) JSON_FIELD(struct sessions, #name, name)
-	static const struct json_field fields[] = {
-		FIELD(dir), FIELD(bytes), FIELD(limit_bytes), FIELD(evictions), FIELD(expired)};
+	static const struct json_field fields[] = {FIELD(dir), FIELD(bytes), FIELD(limit_bytes),
+		FIELD(evictions), FIELD(expired), FIELD(hits), FIELD(misses)};
 #undef FIELD
 	const struct sessions *sessions = cursor->core->sessions;
 	if (sessions && last) {

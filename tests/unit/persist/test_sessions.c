@@ -82,6 +82,29 @@ START_TEST(automatic_ones_expire)
 }
 END_TEST
 
+/* covers G2.18 */
+START_TEST(those_of_a_known_fingerprint_are_hits)
+{
+	static const char *const pairs[][2] = {{"threads", "4"}, {"delegate", "gpu"}};
+	struct session *row[4];
+	for (int i = 0; i < 4; i++) { /* in any order; the first failed, the last is another */
+		row[i] = put("one", 0, SESSION_FINISHED, 1);
+		for (int k = 0; k < 2; k++) {
+			const char *const *pair = pairs[(i + k) % 2];
+			session_tags_add(&row[i]->tags, pair[0], i < 3 ? pair[1] : "x");
+		}
+		session_tags_add(&row[i]->environment, "kernel", "6.1");
+		row[i]->state = i == 0 ? SESSION_FAILED : SESSION_FINISHED;
+		sessions_on_end(&sessions, row[i]);
+		ck_assert_uint_eq(sessions.hits, i < 2 ? 0 : 1);
+		ck_assert_uint_eq(sessions.hits + sessions.misses, i + 1);
+	}
+	session_tags_clear(&row[2]->environment);
+	sessions_on_end(&sessions, row[2]);
+	ck_assert_uint_eq(sessions.hits, 1);
+}
+END_TEST
+
 START_TEST(an_ordinary_user_has_half)
 {
 	put("roots", 0, SESSION_FINISHED, 1);
