@@ -230,6 +230,10 @@ static const struct config_key sessions_keys[] = {
 		.max = UINT64_C(1) << 34},
 	{"automatic", CONFIG_BOOL, AT(sessions.automatic)},
 	{"ttl", CONFIG_DURATION, AT(sessions.ttl_ns), .min = SECOND, .max = 366 * DAY},
+	{"baseline", CONFIG_TEXT, TEXT_AT(sessions.baseline), .valid = is_absolute_path,
+		.expected = "an absolute path"},
+	{"targets", CONFIG_TEXT, TEXT_AT(sessions.targets), .valid = is_absolute_path,
+		.expected = "an absolute path"},
 };
 
 static const struct config_key history_keys[] = {

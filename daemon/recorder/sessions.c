@@ -260,6 +260,8 @@ void session_recorder_configure(
 		limits->total_size = SESSIONS_RUN_BYTES;
 	}
 	recorder->sessions.limit_bytes = limits->total_size;
+	memcpy(recorder->sessions.baseline, options->baseline, sizeof(options->baseline));
+	memcpy(recorder->sessions.targets, options->targets, sizeof(options->targets));
 	if (recorder->api) {
 		sessions_evict(recorder);
 		sessions_serve(recorder);

@@ -12,9 +12,10 @@ struct core;
 struct session_recorder;
 
 struct session_options {
-	uint64_t max_size, total_size; /* of a file, of all */
-	uint64_t ttl_ns;	       /* of automatic sessions */
-	bool automatic;		       /* each run of an app becomes one */
+	uint64_t max_size, total_size;	  /* of a file, of all */
+	uint64_t ttl_ns;		  /* of automatic sessions */
+	bool automatic;			  /* each run of an app becomes one */
+	char baseline[200], targets[200]; /* files that edgeprofctl reads; "" = none */
 };
 
 enum { SESSIONS_RUN_BYTES = 8 << 20 /* of all files in the run directory, which is memory */ };

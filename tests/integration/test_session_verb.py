@@ -5,11 +5,14 @@ import contextlib
 import hashlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 
+import sessions
 from harness import BUILD, CTL, SOURCE, Daemon, program, run_tests, until
 
 LOOP = """
@@ -151,6 +154,24 @@ def test_the_same_configuration_has_the_same_fingerprint():
         assert prints["a"] == prints["b"] != prints["c"], prints
         until("they are counted", lambda: (lambda r: (r["hits"], r["misses"]) == (1, 2))(daemon.call("ListSessions")))
         assert "; 1 repeated an earlier one" in daemon.ctl("session").stdout
+
+
+def test_configured_baseline_and_targets_are_used():
+    # covers G0.25, G2.20
+    with tempfile.TemporaryDirectory() as place:
+        d = pathlib.Path(place)
+        old, new = (sessions.write(d / name, name, {"infer": [ms] * 20}) for name, ms in (("old", 10), ("new", 12)))
+        (d / "more.conf").write_text("[bench/net]\nfps = 10-20\n")
+        with Daemon(f"[sessions]\nbaseline = {d}/base\ntargets = {d}/more.conf\n") as daemon:
+            assert daemon.ctl("compare", new).returncode == 2  # there is none yet
+            made = daemon.ctl("compare", old, "--create-baseline")
+            assert made.returncode == 0 and f"created: {d}/base" in made.stdout, made
+            assert [daemon.ctl("compare", side).returncode for side in (old, new)] == [0, 1]
+            assert daemon.ctl("compare", new, "--table").returncode == 0
+            assert re.search("^bench/net +10-20 ", daemon.ctl("targets").stdout, re.M)
+            daemon.stop()
+            assert daemon.ctl("compare", new).returncode == 64
+            assert "bench/net" not in daemon.ctl("targets").stdout
 
 
 def test_a_python_session_has_exactly_its_frames():

@@ -11,11 +11,13 @@
 #include "client/edgeprofctl/compare/statistics.h"
 #include "client/edgeprofctl/data/data.h"
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/sessions/sessions.h"
 #include "client/edgeprofctl/verb.h"
 
 struct compare {
 	struct ctl *ctl;
-	bool creates; /* the baseline file */
+	bool creates;	  /* the baseline file */
+	char *configured; /* its path, when it was not given */
 	size_t run_count, old_count, side_count;
 	struct measured run[MEASURED_RUNS_MAX], old[MEASURED_RUNS_MAX]; /* old: of the file */
 	struct side side[MEASURED_RUNS_MAX + 1];			/* the baseline first */
@@ -65,12 +67,22 @@ static int read_matching(struct compare *compare, const char *glob)
 		       : status;
 }
 
+static bool is_one_side(const struct ctl *ctl)
+{
+	return ctl->word_count == 1 && !ctl->options.table && !ctl->options.by &&
+	       !strpbrk(ctl->words[0], "*?");
+}
+
 /* A baseline file that is not there yet is fine where it is going to be written. */
 static int read_all(struct compare *compare)
 {
 	struct ctl *ctl = compare->ctl;
-	const char *path = ctl->options.baseline;
 	int status = CTL_FINE;
+	if (!ctl->options.baseline && (compare->creates || is_one_side(ctl))) {
+		compare->configured = session_setting(ctl, "baseline");
+		ctl->options.baseline = compare->configured;
+	}
+	const char *path = ctl->options.baseline;
 	if (compare->creates && !path) {
 		return ctl_fail(ctl, CTL_USAGE, "--%s-baseline requires --baseline FILE",
 			ctl->options.create_baseline ? "create" : "update");
@@ -235,6 +247,7 @@ static int run(struct ctl *ctl)
 		measured_finish(&compare->run[i]);
 		measured_finish(&compare->old[i]);
 	}
+	free(compare->configured);
 	free(compare);
 	return status;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* targets.c: lists performance targets, and compares a report with one. They come from
- * targets.conf and /etc/edgeprofd/targets.d: sections with the keys fps, latency and note. */
+ * targets.conf, /etc/edgeprofd/targets.d, and what [sessions] targets names: sections with the keys
+ * fps, latency and note. */
 #include <errno.h>
 #include <glob.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/report/report_private.h"
+#include "client/edgeprofctl/sessions/sessions.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/name.h"
@@ -137,6 +140,9 @@ int targets_read(struct ctl *ctl, cJSON **ret)
 		status = read_file(ctl, targets, files.gl_pathv[i]);
 	}
 	globfree(&files);
+	char *more = own || status != CTL_FINE ? NULL : session_setting(ctl, "targets");
+	status = more ? read_file(ctl, targets, more) : status;
+	free(more);
 	if (status == CTL_FINE) {
 		*ret = targets;
 	} else {

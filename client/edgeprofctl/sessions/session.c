@@ -37,6 +37,23 @@ bool session_has_tag(const cJSON *session, const char *tag)
 	return false;
 }
 
+char *session_setting(struct ctl *ctl, const char *name)
+{
+	cJSON *reply = NULL;
+	char *value = NULL;
+	if (ctl_hosts(ctl) > 0) {
+		return NULL;
+	}
+	ctl->quiet = true; /* it is not what was asked for */
+	if (ctl_call(ctl, "ListSessions", ctl_parameters("name", "-"), true, &reply) == CTL_FINE &&
+		json_text(reply, name)) {
+		value = strdup(json_text(reply, name));
+	}
+	ctl->quiet = false;
+	cJSON_Delete(reply);
+	return value;
+}
+
 /* By its name without folders: where a model is does not make another one of it. */
 static int add_model(struct ctl *ctl, cJSON *tags)
 {

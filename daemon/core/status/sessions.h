@@ -82,8 +82,9 @@ struct session {
 };
 
 struct sessions {
-	char dir[200]; /* where the files are */
-	size_t count;  /* in the order of their starts */
+	char dir[200];			  /* where the files are */
+	char baseline[200], targets[200]; /* as configured, for edgeprofctl; "" = none */
+	size_t count;			  /* in the order of their starts */
 	struct session *row[SESSIONS_MAX];
 	uint64_t bytes, limit_bytes; /* of all files */
 	uint64_t evictions, expired; /* deleted to make room; automatic ones for their age */

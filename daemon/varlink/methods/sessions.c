@@ -132,7 +132,9 @@ static void session_tail(const struct list_cursor *cursor, struct json *out, boo
 {
 #define FIELD(name) JSON_FIELD(struct sessions, #name, name)
 	static const struct json_field fields[] = {FIELD(dir), FIELD(bytes), FIELD(limit_bytes),
-		FIELD(evictions), FIELD(expired), FIELD(hits), FIELD(misses)};
+		FIELD(evictions), FIELD(expired), FIELD(hits), FIELD(misses),
+		JSON_FIELD_AS(JSON_STRING_OPT, struct sessions, "baseline", baseline),
+		JSON_FIELD_AS(JSON_STRING_OPT, struct sessions, "targets", targets)};
 #undef FIELD
 	const struct sessions *sessions = cursor->core->sessions;
 	if (sessions && last) {
