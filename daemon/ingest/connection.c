@@ -30,6 +30,13 @@ static void on_closed(uv_handle_t *handle)
 	ingest_handle_closed(ingest);
 }
 
+static void note_count(struct ingest *ingest, int change)
+{
+	ingest->connection_count += (size_t)change;
+	limit_use(
+		&ingest->core->counters->limits[LIMIT_EVENT_CONNECTIONS], ingest->connection_count);
+}
+
 void ingest_disconnect(struct connection *connection)
 {
 	uv_handle_t *handle = (uv_handle_t *)&connection->poll;
@@ -37,7 +44,7 @@ void ingest_disconnect(struct connection *connection)
 		return;
 	}
 	LIST_REMOVE(connection, link);
-	connection->ingest->connection_count--;
+	note_count(connection->ingest, -1);
 	connection->account->event_connections--;
 	connection->account->closing++;
 	uv_close(handle, on_closed);
@@ -180,7 +187,7 @@ static int connection_create(
 	account->event_connections++;
 	connection->accepted_ns = sysops()->now_ns();
 	LIST_INSERT_HEAD(&ingest->connections, connection, link);
-	ingest->connection_count++;
+	note_count(ingest, 1);
 	r = file_watch(uv_backend_fd(ingest->loop), fd);
 	r = r < 0 ? r : uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
 	if (r < 0) {

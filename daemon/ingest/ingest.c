@@ -288,6 +288,7 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 		ingest->options.end_wait_ns = END_WAIT_NS;
 	}
 	core->counters->limits[LIMIT_MAPPINGS].max = ingest->options.max_mapping_bytes;
+	core->counters->limits[LIMIT_EVENT_CONNECTIONS].max = ingest->options.max_connections;
 	int r = apps_observe(core->apps,
 		&(struct apps_observer){.displace = attachments_displace, .ctx = ingest});
 	r = r == 0 && listen(options->fd, BACKLOG) < 0 ? -errno : r;

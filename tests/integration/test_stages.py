@@ -298,15 +298,17 @@ def test_every_pool_tells_its_use_limit_and_high_water():
         before = pools(daemon)
         limits = {name: pool["limit"] for name, pool in before.items()}
         assert limits == {"history": 1 << 20, "records": 128 << 10, "stages": 2 << 20, "mappings": 16 << 20,
-                          "answers": 5 << 20, "connections": 128, "metrics": 4096}, limits
+                          "answers": 5 << 20, "connections": 128, "event_connections": 64, "apps": 64, "metrics": 4096}, limits
         with Writer(daemon) as writer:
             writer.do(*(f"run stage{i} 1000" for i in range(20)))
             wait_for(daemon, stage19=1)
             busy = pools(daemon)
             assert busy["mappings"]["used"] == 256 << 10 and busy["stages"]["used"] >= 20 * 8192, busy
+            assert busy["event_connections"]["used"] == busy["apps"]["used"] == 1, busy
             assert busy["records"]["used"] > 0 and busy["metrics"]["used"] > before["metrics"]["used"], busy
         after = until("the app is gone", lambda: (
             lambda p: p if p["mappings"]["used"] == 0 else None)(pools(daemon)))
+        assert [(after[n]["used"], after[n]["high_water"]) for n in ("event_connections", "apps")] == [(0, 1)] * 2, after
         assert after["mappings"]["high_water"] == 256 << 10 and after["connections"]["high_water"] >= 1, after
         assert all(p["used"] <= p["high_water"] <= p["limit"] for p in after.values()), after
         clients = [daemon.client() for _ in range(9)]

@@ -25,6 +25,8 @@ static const struct {
 	[LIMIT_MAPPINGS] = {"mappings", UNIT_BYTES},
 	[LIMIT_ANSWERS] = {"answers", UNIT_BYTES},
 	[LIMIT_CONNECTIONS] = {"connections", UNIT_COUNT},
+	[LIMIT_EVENT_CONNECTIONS] = {"event_connections", UNIT_COUNT},
+	[LIMIT_APPS] = {"apps", UNIT_COUNT},
 	[LIMIT_METRICS] = {"metrics", UNIT_COUNT},
 	[LIMIT_MQTT] = {"mqtt_queue", UNIT_COUNT},
 };
@@ -56,6 +58,8 @@ void limits_sample(const struct core *core)
 		limit_use(&limit[LIMIT_RECORDS], records.used_bytes);
 		limit[LIMIT_STAGES].max = stages->limit;
 		limit_use(&limit[LIMIT_STAGES], stages->used + stages->past);
+		limit[LIMIT_APPS].max = APPS_OWN_MAX;
+		limit_use(&limit[LIMIT_APPS], apps_running(core->apps, NULL));
 	}
 	limit[LIMIT_METRICS].max = METRICS_OWN_MAX;
 	limit_use(&limit[LIMIT_METRICS], metrics_count(core->metrics));
