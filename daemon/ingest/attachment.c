@@ -24,6 +24,7 @@
 enum {
 	DRAIN_WORK = 64,    /* what a drain without records costs, in records */
 	NAME_WORK = 2048,   /* what a new name costs, in records */
+	MARK_WORK = 128,    /* what a mark costs, likewise */
 	ENDING_CALLS = 128, /* drains of an ended process whose mapping others still fill */
 };
 
@@ -80,6 +81,7 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t b
 	const struct ring_sink sink = {sink_declare, sink_records, attachment};
 	struct apps *apps = attachment->ingest->core->apps;
 	uint64_t invalid = attachment->process->accounting.invalid;
+	size_t marks = attachment->process->marks;
 	attachment->now_ns = now_ns;
 	attachment->process->frame_state.pass_ns = now_ns;
 	apps_allow_new(apps, names);
@@ -93,7 +95,8 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t b
 	}
 	note_open_stages(attachment);
 	account(attachment, invalid);
-	return DRAIN_WORK + records + new_names * NAME_WORK;
+	marks = attachment->process->marks - marks;
+	return DRAIN_WORK + records + new_names * NAME_WORK + marks * MARK_WORK;
 }
 
 bool attachment_is_held(const struct attachment *attachment, uint64_t now_ns)

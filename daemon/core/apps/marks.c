@@ -64,19 +64,31 @@ static size_t count_of(struct app_marks *marks, const struct app_mark *like)
 	return count;
 }
 
-/* A mark of the owner who has the most. */
-static const struct app_mark *mark_of_most(struct app_marks *marks)
+/* A mark of the user who has the most; of: of the owner who has the most of that one's user's.
+ * Marks are counted at the first of each, found by hash: an app may cause this with each mark it
+ * makes. */
+static const struct app_mark *mark_of_most(struct app_marks *marks, const struct app_mark *of)
 {
-	size_t max = 0;
-	const struct app_mark *found = NULL;
+	uint16_t first[2 * MARKS_MAX] = {0}, count[MARKS_MAX + 1] = {0}; /* index + 1; 0: none */
+	size_t most = 0;
 	for (size_t i = 0; i < marks->count; i++) {
-		size_t count = count_of(marks, mark_at(marks, i));
-		if (count > max) {
-			max = count;
-			found = mark_at(marks, i);
+		const struct app_mark *mark = mark_at(marks, i), *other;
+		size_t at = of ? mark->owner : mark->uid;
+		if (of && mark->uid != of->uid) {
+			continue;
+		}
+		for (; first[at %= 2 * MARKS_MAX] > 0; at++) {
+			other = mark_at(marks, first[at] - 1u);
+			if (of ? same_owner(other, mark) : other->uid == mark->uid) {
+				break;
+			}
+		}
+		first[at] = first[at] > 0 ? first[at] : (uint16_t)(i + 1);
+		if (++count[first[at]] > count[most]) {
+			most = first[at];
 		}
 	}
-	return found;
+	return mark_at(marks, most - 1);
 }
 
 /* Removes the oldest mark of the same owner; its slot is free. */
@@ -99,7 +111,7 @@ static uint16_t slot_for(struct app_marks *marks, const struct app_mark *mark)
 		return remove_oldest(marks, mark);
 	}
 	if (marks->count == MARKS_MAX) {
-		return remove_oldest(marks, mark_of_most(marks));
+		return remove_oldest(marks, mark_of_most(marks, mark_of_most(marks, NULL)));
 	}
 	/* the slot that no mark has: few are made, so a linear search is fine */
 	bool used[MARKS_MAX] = {false};

@@ -69,7 +69,7 @@ void apps_set_memory_reader(struct apps *apps, system_memory_reader *reader, voi
 
 /* Keeps a copy with the system's memory as it is read now, and puts it on the timeline unless
  * unlogged. The oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the
- * oldest of who has most. Its serial. */
+ * oldest of the app that has most of the user's who has most. Its serial. */
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark);
 
 /* The index-th that is kept, oldest first; NULL past the end. Valid until the next mark. */

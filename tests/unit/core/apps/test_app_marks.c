@@ -60,6 +60,7 @@ static bool read_memory(void *ctx, struct system_memory *ret)
 	return memory_now.t_ns > 0;
 }
 
+TEST_TIMEOUT(60);
 FIXTURE(setup, teardown);
 
 START_TEST(the_system_s_memory_is_read_when_the_mark_arrives)
@@ -204,6 +205,28 @@ START_TEST(all_apps_share_the_places_and_who_has_most_gives)
 		least = count_of(name) < least ? count_of(name) : least;
 	}
 	ck_assert_uint_ge(least, 50);
+}
+END_TEST
+
+START_TEST(a_user_of_many_apps_leaves_others_their_marks)
+{
+	struct app_process *small = attach_as("small", 1001, 9, T0);
+	declare(small, 0, "m", "");
+	for (uint64_t k = 0; k < 50; k++) {
+		put_mark(small, 0, T0 + k, 1);
+	}
+	for (size_t i = 0; i < 50000;
+		i++) { /* far too many for a cost that grows with the square */
+		struct app_mark mark;
+		char name[16];
+		snprintf(name, sizeof(name), "app%zu", i % 50);
+		app_mark_init(&mark, T0 + i, name);
+		memcpy(mark.app, name, sizeof(name));
+		mark.uid = 1000;
+		apps_mark(apps, &mark);
+	}
+	ck_assert_uint_eq(count_of("small"), 50);
+	ck_assert_uint_ge(count_of("app7"), 4);
 }
 END_TEST
 
