@@ -333,6 +333,9 @@ void attach_close(void);
 /* In a forked child: the connection and the memfd are the parent's. */
 void attach_forget(void);
 
+/* In a forked child: what another thread was asking for is the parent's, and so is its session. */
+void session_forget(void);
+
 /* Deadlines set at run time: kept here, so that every daemon that attaches receives them. */
 
 /* A daemon has just been attached: all deadlines are due again. From any thread. */

@@ -106,6 +106,7 @@ static void fork_child(void)
 	}
 	process_set_gate(0);
 	attach_forget();
+	session_forget();
 	clock_forget();
 	thread_forget_slots();
 	if (!t->forking) {

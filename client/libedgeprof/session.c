@@ -211,6 +211,12 @@ static void session_unlock(void)
 	__atomic_store_n(&last.locked, 0, __ATOMIC_RELEASE);
 }
 
+void session_forget(void)
+{
+	last.name[0] = '\0';
+	session_unlock();
+}
+
 static int start(const char *name, const struct edgeprof_session *options)
 {
 	struct call call = {.socket = {.fd = -1}};

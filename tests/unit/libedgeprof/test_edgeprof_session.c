@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/libedgeprof/edgeprof.h"
@@ -232,5 +233,38 @@ START_TEST(an_older_structure_is_read_as_far_as_it_goes)
 	ck_assert_int_eq(edgeprof_session_start("day", &options), 0);
 	ck_assert_ptr_nonnull(strstr(called(), "{\"name\":\"a\",\"value\":\"b\"}"));
 	ck_assert_ptr_null(strstr(server.call, "frames"));
+}
+END_TEST
+
+static void *start_in_vain(void *unused)
+{
+	(void)unused;
+	ck_assert_int_eq(edgeprof_session_start("day", NULL), -ETIMEDOUT);
+	return NULL;
+}
+
+START_TEST(a_child_of_a_fork_meanwhile_has_no_session)
+{
+	pthread_t thread;
+	int status;
+	ck_assert_int_eq(pthread_create(&thread, NULL, start_in_vain, NULL), 0);
+	int fd = accept(server.listener, NULL, NULL); /* it waits for a reply */
+	pid_t child = fork();
+	if (child == 0) {
+		_exit(-edgeprof_session_stop(NULL, NULL));
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(WEXITSTATUS(status), ENXIO);
+	pthread_join(thread, NULL);
+	close(fd);
+	answer(fine);
+	ck_assert_int_eq(edgeprof_session_start("day", NULL), 0);
+	called();
+	child = fork();
+	if (child == 0) {
+		_exit(-edgeprof_session_stop(NULL, NULL));
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(WEXITSTATUS(status), ENXIO);
 }
 END_TEST
