@@ -137,7 +137,7 @@ static int rewrite(struct session_file *file, const struct session_block *blocks
 	}
 	r = r < 0 ? r : copy(file->fd, fd, end, file->bytes - end, buffer); /* no block yet */
 	free(buffer);
-	if (r == 0 && renameat(file->folder, new, file->folder, old) < 0) {
+	if (r == 0 && (fdatasync(fd) < 0 || renameat(file->folder, new, file->folder, old) < 0)) {
 		r = -errno;
 	}
 	if (r < 0) {

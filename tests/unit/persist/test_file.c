@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/recorder/session_file.h"
 #include "tests/unit/unit.h"
 
 static char calls[256];
@@ -83,5 +84,23 @@ START_TEST(bytes_come_to_the_medium_before_the_name)
 		ck_assert_str_eq(calls, "write sync file rename sync folder ");
 	}
 	ck_assert_int_eq(faccessat(folder, "new", F_OK, 0), -1);
+}
+END_TEST
+
+START_TEST(nor_does_a_thinned_session_lose_what_it_had)
+{
+	struct session_file file = {.folder = -1, .fd = -1, .name = "one", .max_bytes = 2000};
+	struct session_point point = {.block = 1};
+	char text[256];
+	snprintf(file.dir, sizeof(file.dir), "%s", dir);
+	for (int i = 0; i < 20 && !file.thinned; i++) {
+		calls[0] = '\0';
+		size_t length = session_point_write(&point, true, text, sizeof(text));
+		point.block++;
+		ck_assert_int_eq(session_file_write(&file, text, length), 0);
+	}
+	ck_assert_ptr_nonnull(strstr(calls, "write sync file rename "));
+	session_file_close(&file);
+	unlinkat(folder, "one.jsonl", 0);
 }
 END_TEST
