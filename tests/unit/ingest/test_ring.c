@@ -370,12 +370,16 @@ START_TEST(a_head_beyond_the_capacity_is_damage_at_once)
 		drain(RING_BUDGET);
 		ck_assert_uint_eq(seen.records, some);
 		writer.slots[0].head += ahead[i];
+		struct ring_counts c;
+		ring_counts(ring, &c); /* nor are they counted before they are read */
+		ck_assert_uint_eq(c.in_ring, 0);
 		drain(RING_BUDGET);
 		ck_assert_uint_eq(seen.records, some);
-		struct ring_counts c;
 		ring_counts(ring, &c);
 		ck_assert_uint_eq(c.damaged, 1);
 		ck_assert_uint_eq(c.received, some);
+		attach(); /* nor does a new reader begin so far behind */
+		ck_assert_uint_eq(writer.slots[0].tail, some + ahead[i]);
 	}
 }
 END_TEST
