@@ -184,5 +184,25 @@ def test_a_broker_that_says_why_is_believed_at_once():
             assert len(broker.levels) <= 16, broker.levels
 
 
+class Full(Broker5):
+    """Closes within a moment what speaks MQTT 3.1.1, and says why to those that speak MQTT 5."""
+
+    def serve(self, client):
+        with contextlib.suppress(OSError), client:
+            self.levels.append(self.packet(client)[1][6])
+            client.sendall(b"\x20\x03\x00\x97\x00" if self.levels[-1] == 5 else b"\x20\x02\x00\x00")
+            client.settimeout(0.2)
+            while True:
+                self.packet(client)
+
+
+def test_a_broker_that_refuses_with_a_reason_has_explained_the_losses():
+    with Full() as broker, Daemon(CONFIG.format(broker.port)) as daemon:
+        until("its reason", lambda: status(daemon).get("reason") == "Quota exceeded")
+        until("asked again", lambda: broker.levels.count(5) >= 2 or says_so(daemon), 60)
+        assert broker.levels[:6] == [4, 4, 5, 4, 4, 5], broker.levels
+        assert told(daemon, "another client") == 0, daemon.log()
+
+
 if __name__ == "__main__":
     run_tests_with_broker(dict(globals()))

@@ -48,7 +48,7 @@ struct session {
 	bool reset; /* the connection was broken, not closed */
 	int farewell_mid;
 	bool steady;
-	bool explained; /* the broker said why it ended the connection */
+	bool explained; /* the broker said why it refused or ended the connection */
 	struct mqtt_alive alive;
 	uint64_t opened_ns, connected_ns;
 	char reason[160];
@@ -95,6 +95,7 @@ static void on_connect(struct mosquitto *mosq, void *userdata, int code)
 		snprintf(session->reason, sizeof(session->reason), "%s",
 			session->asks ? mosquitto_reason_string(code)
 				      : mosquitto_connack_string(code));
+		session->explained = code != MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION;
 		return;
 	}
 	session->connected = true;
@@ -385,7 +386,7 @@ static enum session_how session_how(const struct session *session)
 		bool known = session->explained || session->link->status.refused;
 		return known ? SESSION_FAILED : session->reset ? SESSION_RESET : SESSION_LOST;
 	}
-	bool old = !session->connected && session->asks && session->opened_ns > 0;
+	bool old = session->asks && session->opened_ns > 0 && !session->explained;
 	return old ? SESSION_OLD : SESSION_FAILED;
 }
 
