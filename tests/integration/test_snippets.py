@@ -79,6 +79,18 @@ def compile_block(block, folder):
     return [source + ".out"]
 
 
+def test_they_compile_in_each_standard():
+    """As -std=c99 has them, without what gnu17 adds; the programs of the tutorial, too."""
+    standards = {"c": ("cc", "c99", "c17"), "cpp": ("c++", "c++11", "c++20")}
+    for block in BLOCKS + snippets.of_file(SOURCE / "docs" / "tutorials" / "cpp.md"):
+        compiler, *names = standards.get(block.language, [None])
+        for name in names if shutil.which(compiler or "") else []:
+            done = subprocess.run(
+                [compiler, "-std=" + name, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", INCLUDE,
+                 "-x", compiler.replace("cc", "c"), "-"], input=whole(block), capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, (block.place, name, done.stderr)
+
+
 def command_of(block, folder):
     if block.language != "python":
         return compile_block(block, folder)
