@@ -115,6 +115,12 @@ progress() {
 	[ "$tty" = no ] || printf '\r\033[K' >&2
 }
 
+# options_of DIR MESON-OPTION…: what was asked for, and what the folder has, somebody else's change included.
+options_of() {
+	printf '%s\n' "${*:2}"
+	cat "$1/meson-private/cmd_line.txt"
+}
+
 # build DIR MESON-OPTION…: configures, or brings a configured folder to these options; builds what
 # changed: everything, or the targets in $build_targets.
 build() {
@@ -123,7 +129,7 @@ build() {
 	if [ ! -e "$dir/build.ninja" ]; then
 		rm -rf "$dir"
 		say "configuring $dir"
-	elif [ "$(cat "$dir/setup.options" 2>/dev/null)" != "$*" ]; then
+	elif ! options_of "$dir" "$@" | cmp -s - "$dir/setup.options"; then
 		again=(--reconfigure)
 		say "configuring $dir again"
 	fi
@@ -133,7 +139,7 @@ build() {
 			die "meson setup $dir failed"
 		}
 		mv "$dir.log" "$dir/setup.log"
-		printf '%s\n' "$*" >"$dir/setup.options"
+		options_of "$dir" "$@" >"$dir/setup.options"
 	fi
 	# shellcheck disable=SC2086 # a list
 	ninja -C "$dir" ${build_targets:-} 2>&1 | tee "$dir/build.log" | progress || {

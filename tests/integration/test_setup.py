@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -79,6 +80,25 @@ def test_a_folder_has_one_set_of_options():
         assert "\tbuild_release\n" in text or "\nbuild_release\n" in text, name
         assert not re.search(r"\bbuild build-release\b", text), name
     assert "meson setup" not in (SOURCE / "README.md").read_text()  # what another folder has been set up for
+
+
+def test_a_folder_that_somebody_configured_otherwise_is_brought_back():
+    if not shutil.which("meson") or not shutil.which("ninja"):
+        return "no meson or ninja here"
+    with tempfile.TemporaryDirectory() as place:
+        pathlib.Path(place, "meson.build").write_text("project('x')\n")
+        done, _, _ = setup(f"""cd {place}
+            build out --prefix=/usr
+            build out --prefix=/usr
+            meson configure out -Dprefix=/opt
+            build out --prefix=/usr
+            touch meson.build # ninja configures it again, with the same options
+            build out --prefix=/usr
+            build out --prefix=/usr
+            grep -x 'prefix = .*' out/meson-private/cmd_line.txt""")
+        assert re.findall("configuring.*", done.stderr) == ["configuring out", "configuring out again"], done
+        assert done.stdout.splitlines()[-1] == "prefix = /usr", done
+    return None
 
 
 if __name__ == "__main__":
