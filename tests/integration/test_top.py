@@ -84,7 +84,7 @@ def test_the_screen_follows_the_size_of_the_terminal():
     with tempfile.TemporaryDirectory() as folder, FakeDaemon(folder, dict(FAKE)):
         with top(folder, 80, 24) as terminal:
             terminal.shows("live")
-            for columns, rows in ((50, 10), (80, 24), (250, 80), (60, 20), (59, 40), (120, 19), (100, 30)):
+            for columns, rows in ((50, 10), (30, 10), (80, 24), (250, 80), (60, 20), (59, 40), (120, 19), (100, 30)):
                 terminal.size(columns, rows)
                 if columns < 60 or rows < 20:
                     terminal.shows(f"this is {columns}x{rows}")
