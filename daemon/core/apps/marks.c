@@ -44,10 +44,11 @@ void app_mark_init(struct app_mark *mark, uint64_t t_ns, const char *label)
 	snprintf(mark->label, sizeof(mark->label), "%s", label);
 }
 
-/* Of the same app, or both of nobody. Names are compared only where their hashes are equal. */
+/* Of the same app, or both of nobody, and by the same user: anyone may mark any app. Names are
+ * compared only where their hashes are equal. */
 static bool same_owner(const struct app_mark *a, const struct app_mark *b)
 {
-	return a->owner == b->owner && strcmp(a->app, b->app) == 0;
+	return a->owner == b->owner && a->uid == b->uid && strcmp(a->app, b->app) == 0;
 }
 
 static struct app_mark *mark_at(struct app_marks *marks, size_t index)

@@ -32,7 +32,7 @@ struct app_mark {
 	uint64_t t_ns;
 	uint64_t frame;		   /* PROTO_NO_FRAME = none */
 	char app[PROTO_NAME_SIZE]; /* "" = of nobody */
-	uid_t uid;		   /* of the app; that of who made it when it is of nobody */
+	uid_t uid;		   /* of the app, or of another ordinary user who made it */
 	uint64_t process; /* distinguishes the processes of an app; 0 = of none, or of several */
 	char label[MARK_LABEL_SIZE];
 	double rss_bytes, vms_bytes, peak_rss_bytes; /* of the process */
@@ -68,8 +68,8 @@ typedef bool system_memory_reader(void *ctx, struct system_memory *ret);
 void apps_set_memory_reader(struct apps *apps, system_memory_reader *reader, void *ctx);
 
 /* Keeps a copy with the system's memory as it is read now, and puts it on the timeline unless
- * unlogged. The oldest mark of the app goes when it has APP_MARKS_KEPT; with MARKS_MAX in all the
- * oldest of the app that has most of the user's who has most. Its serial. */
+ * unlogged. The oldest mark of app and uid goes when there are APP_MARKS_KEPT; with MARKS_MAX in
+ * all the oldest of the app that has most of the user's who has most. Its serial. */
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark);
 
 /* The index-th that is kept, oldest first; NULL past the end. Valid until the next mark. */

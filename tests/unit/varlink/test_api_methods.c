@@ -325,6 +325,11 @@ START_TEST(other_users_may_look_but_not_change)
 	ck_assert_int_eq(count(item_of(apps, "apps", "name", "mine"), "processes"), 1);
 	ck_assert_int_eq(count(item_of(apps, "apps", "name", "other"), "processes"), 0);
 	cJSON_Delete(reply);
+	cJSON_Delete(client_call(fd, "Mark", "{\"label\":\"theirs\",\"app\":\"other\"}", ""));
+	reply = ask("ListMarks", NULL); /* as root, who may see it */
+	ck_assert_str_eq(string(item_of(reply, "marks", "label", "theirs"), "memory_reason"),
+		"the app is another user's");
+	cJSON_Delete(reply);
 	int refused = 0;
 	for (int i = 0; i < 60; i++) {
 		reply = client_call(fd, "Mark", "{\"label\":\"m\"}", "");

@@ -70,16 +70,17 @@ static void sampled_memory(
 	}
 }
 
-static void of_app(
-	struct app_mark *mark, const struct core *core, const char *name, uint64_t now_ns)
+static void of_app(struct app_mark *mark, const struct api_call *call, const char *name)
 {
 	proto_name_clean(name, strlen(name), mark->app);
-	const struct app *app = apps_find(core->apps, mark->app);
-	if (app) {
-		mark->uid = app->uid;
-		sampled_memory(mark, core, app, now_ns);
-	} else {
+	const struct app *app = apps_find(call->core->apps, mark->app);
+	if (!app) {
 		mark->memory_reason = "no app of this name has attached";
+	} else if (app->uid == mark->uid || call_permitted(call)) {
+		mark->uid = app->uid;
+		sampled_memory(mark, call->core, app, call->now_ns);
+	} else {
+		mark->memory_reason = "the app is another user's";
 	}
 }
 
@@ -97,7 +98,7 @@ enum api_result method_mark(struct api_call *call)
 	mark.uid = call->connection->uid;
 	mark.memory_reason = "the mark is of no app";
 	if (call->value[MARK_APP].present) {
-		of_app(&mark, call->core, call->value[MARK_APP].string, call->now_ns);
+		of_app(&mark, call, call->value[MARK_APP].string);
 	}
 	json_unsigned(call->out, "serial", apps_mark(call->core->apps, &mark));
 	apps_save_marks(call->core->apps);

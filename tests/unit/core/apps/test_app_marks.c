@@ -230,6 +230,22 @@ START_TEST(a_user_of_many_apps_leaves_others_their_marks)
 }
 END_TEST
 
+START_TEST(marks_of_an_app_by_others_do_not_push_out_its_own)
+{
+	static const char *const apps_of[] = {"cam", ""};
+	for (size_t i = 0; i < 2; i++) {
+		struct app_mark mark;
+		app_mark_init(&mark, T0, "m");
+		snprintf(mark.app, sizeof(mark.app), "%s", apps_of[i]);
+		for (size_t k = 0; k < 3 + 2 * APP_MARKS_KEPT; k++) {
+			mark.uid = k < 3 ? 1000 : 1001;
+			apps_mark(apps, &mark);
+		}
+		ck_assert_uint_eq(count_of(apps_of[i]), 3 + APP_MARKS_KEPT);
+	}
+}
+END_TEST
+
 START_TEST(a_flood_is_refused_with_what_belongs_to_it)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);
