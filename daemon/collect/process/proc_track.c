@@ -325,7 +325,9 @@ void tracks_read_extra(struct tracks *tracks, struct track *track, const struct 
 	}
 	read_io(track, root, now_ns);
 	int r = proc_fds_count(root, track->owner.pid, &extra->fds);
-	extra->fds_reason = r == 0 ? NULL : errno_reason(r);
+	extra->fds_reason = r == 0	  ? NULL
+			    : r == -EFBIG ? "too many to count before Linux 6.2"
+					  : errno_reason(r);
 	if (r < 0) {
 		extra->fds = NAN;
 	}

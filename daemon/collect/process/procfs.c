@@ -17,7 +17,7 @@
 #include "daemon/util/parse.h"
 #include "proto/decimal.h"
 
-enum { FDS_MAX = 65536 };
+enum { FDS_MAX = 65536, FD_NAMES_MAX = 1024 /* 1 to 4 us each */ };
 
 /* Fields of stat that we read, by their number in proc(5); field 3 follows the name. */
 enum {
@@ -324,7 +324,7 @@ static int count_names(int fd)
 	if (lseek(fd, 0, SEEK_SET) < 0) {
 		return -errno;
 	}
-	while (count < FDS_MAX) {
+	while (count <= FD_NAMES_MAX) {
 		ssize_t n = getdents64(fd, buf, sizeof(buf));
 		if (n <= 0) {
 			return n < 0 ? -errno : count;
@@ -335,7 +335,7 @@ static int count_names(int fd)
 			at += entry->d_reclen;
 		}
 	}
-	return count;
+	return -EFBIG;
 }
 
 int proc_fds_count(const struct root *root, pid_t pid, double *ret)

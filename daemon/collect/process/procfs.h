@@ -72,7 +72,8 @@ int proc_status_read(const struct root *root, pid_t pid, struct proc_status *ret
  * without the file), -EACCES, -EBADMSG or another -errno. */
 int proc_io_read(const struct root *root, pid_t pid, struct proc_io *ret);
 int proc_pss_read(const struct root *root, pid_t pid, double *ret_bytes);
-/* Open descriptors; counts at most 65536. */
+/* Open descriptors; counts at most 65536, and up to 1024 where the kernel does not (before Linux
+ * 6.2): else -EFBIG. */
 int proc_fds_count(const struct root *root, pid_t pid, double *ret);
 
 /* The command line, words separated by blanks, cut to size-1; *argv0: the length of the first word.

@@ -84,6 +84,12 @@ START_TEST(descriptors_are_counted)
 	tree_write(&tree, "proc/1/fd/17", "");
 	ck_assert_int_eq(proc_fds_count(&root, 1, &before), 0);
 	ck_assert_double_eq(before, 3);
+	for (int i = 100; i < 1500; i++) { /* one by one, these hold the loop for milliseconds */
+		char path[32];
+		snprintf(path, sizeof(path), "proc/1/fd/%d", i);
+		tree_write(&tree, path, "");
+	}
+	ck_assert_int_eq(proc_fds_count(&root, 1, &before), -EFBIG);
 	ck_assert_int_eq(root_init(&own, NULL), 0);
 	ck_assert_int_eq(proc_fds_count(&own, getpid(), &before), 0);
 	int fd = open("/dev/null", O_RDONLY);
