@@ -185,6 +185,7 @@ static void judge_open_stages(
 	}
 }
 
+/* Where events were dropped since it began, its end may be among them. */
 static void judge_open_ids(
 	struct apps *apps, struct app *app, const struct stage *stage, uint64_t now_ns)
 {
@@ -192,7 +193,9 @@ static void judge_open_ids(
 	for (; open; open = TAILQ_NEXT(open, link)) {
 		const struct app_hang hang = {
 			.stage = stage, .start_ns = open->start_ns, .frame = open->frame};
-		judge(apps, app, &hang, now_ns);
+		if (open->start_ns > app->hangs.dropped_ns || find(&app->hangs, &hang)) {
+			judge(apps, app, &hang, now_ns);
+		}
 	}
 }
 
@@ -214,6 +217,12 @@ static void drop_ended(struct apps *apps, struct app *app, uint64_t now_ns)
 static void judge_hangs(struct apps *apps, struct app *app, uint64_t now_ns)
 {
 	struct app_hangs *hangs = &app->hangs;
+	struct app_accounting events;
+	app_accounting(app, &events);
+	if (events.dropped != hangs->dropped) {
+		hangs->dropped = events.dropped;
+		hangs->dropped_ns = now_ns;
+	}
 	for (size_t i = 0; i < hangs->count; i++) {
 		hangs->hang[i].still = false;
 	}

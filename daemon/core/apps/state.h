@@ -40,6 +40,7 @@ struct app_hangs {
 	uint64_t total;	   /* of the run */
 	uint64_t recorded; /* of them, that the flight recorder has seen; by recorder */
 	struct app_hang hang[APP_HANGS_MAX];
+	uint64_t dropped, dropped_ns; /* events of the app, and the sample that saw more of them */
 	/* app/<app>/hung, app/<app>/processes, app/<app>/died */
 	struct metric *metric[3];
 };

@@ -154,6 +154,21 @@ START_TEST(a_begin_by_id_hangs_too)
 }
 END_TEST
 
+START_TEST(a_begin_by_id_whose_end_was_dropped_does_not_hang)
+{
+	struct app_process *p = started("cam", 20 * MS);
+	const struct proto_record begin = {
+		.stage = 1, .kind = PROTO_KIND_BEGIN, .start_ns = T0 + 20 * S, .value = 99};
+	put(p, &begin);
+	apps_drained(apps, p);
+	p->accounting.dropped = 1;
+	apps_sample(apps, T0 + 21 * S);
+	apps_sample(apps, T0 + 24 * S);
+	ck_assert_ptr_null(strstr(last_text(), "hangs"));
+	ck_assert_uint_eq(p->app->hangs.count, 0);
+}
+END_TEST
+
 START_TEST(who_dies_in_a_hang_does_not_go_on)
 {
 	struct app_process *p = started("cam", 20 * MS);
