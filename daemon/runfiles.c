@@ -90,7 +90,7 @@ bool daemon_reserve_history(void *ctx, size_t offset, size_t length)
 	return r == 0;
 }
 
-/* What is mapped is what a new process would find. */
+/* True if the path still names the mapped file. */
 static bool is_in_place(const struct daemon *daemon, enum run_file id)
 {
 	char path[sizeof(daemon->run_dir) + 32];

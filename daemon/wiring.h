@@ -136,7 +136,7 @@ int daemon_open_run_file(struct daemon *daemon, enum run_file id, size_t size);
 void daemon_report_damage(struct daemon *daemon, enum run_file id, size_t parts);
 /* Closes one that cannot be used after all: it is recorded as one that could not be opened. */
 void daemon_lose_run_file(struct daemon *daemon, enum run_file id, int error);
-/* A file that is removed or replaced from now on is recorded, too: the next process will not find
+/* From now on, also records files that are removed or replaced: the next process would not find
  * what is mapped. */
 void daemon_watch_run_files(struct daemon *daemon);
 /* history_memory's reserve of RUN_HISTORY; ctx: the daemon. A refusal is recorded while it lasts.

@@ -20,7 +20,7 @@ enum config_type {
 /* instance: struct config, or the struct of the section's instance. 0, or -EINVAL. */
 typedef int config_setter(void *instance, const char *value);
 
-/* There are a hundred: 64 bytes each. */
+/* About a hundred of these exist, of 64 bytes each. */
 struct config_key {
 	const char *name;
 	enum config_type type : 8;

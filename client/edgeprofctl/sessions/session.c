@@ -44,7 +44,7 @@ char *session_setting(struct ctl *ctl, const char *name)
 	if (ctl_hosts(ctl) > 0) {
 		return NULL;
 	}
-	ctl->quiet = true; /* it is not what was asked for */
+	ctl->quiet = true; /* the setting is optional: errors are not reported */
 	if (ctl_call(ctl, "ListSessions", ctl_parameters("name", "-"), true, &reply) == CTL_FINE &&
 		json_text(reply, name)) {
 		value = strdup(json_text(reply, name));

@@ -2,8 +2,8 @@
 /*
  * session_environment.c: finds what limits the threads of an app's numeric libraries: the variables
  * *_NUM_THREADS that its first process was started with (/proc/PID/environ). The daemon adds what
- * it knows itself. Only the user of a process and root may read them, and only on this machine:
- * elsewhere the session is without.
+ * it knows itself. Only root and the user of a process may read them, and only on this machine;
+ * otherwise the session has none.
  */
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -33,7 +33,8 @@ static void add_variables(FILE *file, cJSON *environment)
 	free(line);
 }
 
-/* The first process of the app; without a name, of the only one that runs. 0: none is known. */
+/* Returns the pid of the app's first process; without a name, of the only app that runs. 0:
+ * unknown. */
 static int64_t process_of(const cJSON *apps, const char *app)
 {
 	int64_t pid = 0;
@@ -53,7 +54,7 @@ void session_add_environment(struct ctl *ctl, cJSON *parameters, const char *app
 	if (ctl_hosts(ctl) > 0) {
 		return;
 	}
-	ctl->quiet = true; /* the start says what is wrong */
+	ctl->quiet = true; /* StartSession reports errors */
 	int status = ctl_call(ctl, "ListApps", NULL, true, &reply);
 	ctl->quiet = false;
 	if (status != CTL_FINE) {

@@ -14,8 +14,9 @@ bool session_is_active(const cJSON *session);
 void session_add_tag(cJSON *tags, const char *name, const char *value);
 /* Adds "environment": what limits the threads of the app (NULL: of the only one that runs). */
 void session_add_environment(struct ctl *ctl, cJSON *parameters, const char *app);
-/* The path that edgeprofd.conf has in [sessions]: "baseline", "targets". To be freed; NULL: none,
- * there is no daemon, or it is another machine's. */
+/* Returns the path that [sessions] of edgeprofd.conf sets for "baseline" or "targets", to be freed
+ * by the caller; NULL if it is not set, no daemon answers, or the daemon runs on another machine.
+ */
 char *session_setting(struct ctl *ctl, const char *name);
 /* "K=V" is one of the tags. */
 bool session_has_tag(const cJSON *session, const char *tag);

@@ -143,7 +143,7 @@ static void draw(struct top *top)
 	view->selected = NULL;
 	erase();
 	if (canvas->width < SCREEN_WIDTH_MIN || canvas->height < SCREEN_HEIGHT_MIN) {
-		/* short: it is read where there is no room */
+		/* short enough for a small terminal */
 		snprintf(note, sizeof(note), "top needs %dx%d; this is %dx%d", SCREEN_WIDTH_MIN,
 			SCREEN_HEIGHT_MIN, canvas->width, canvas->height);
 		canvas_text(canvas, 0, 0, canvas->width, TONE_NONE, note);

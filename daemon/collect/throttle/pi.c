@@ -239,7 +239,7 @@ static void sample_tool(struct pi *pi, struct throttle_status *status)
 	use_word(pi, status, THROTTLE_SINCE_BOOT, TOOL);
 }
 
-/* What the word would tell is unknown for the reason that there is no word. */
+/* Gives the flags of the word the reason why the word could not be read. */
 static void explain(struct throttle_status *status, const char *default_reason)
 {
 	for (size_t i = 0; i < THROTTLE_FLAGS; i++) {

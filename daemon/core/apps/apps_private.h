@@ -214,8 +214,8 @@ void app_metrics_retire(struct apps *apps, struct metric **metric, size_t count)
 void app_values_sample(struct apps *apps, struct app *app, uint64_t now_ns);
 /* Its last process ended: what it set is not of the next one. */
 void app_values_end(struct app *app);
-/* They were read from memory that outlives the daemon: checks them, and makes their metrics. False:
- * they were damaged, and are none. */
+/* Checks values that were restored from memory and creates their metrics. False if they were
+ * damaged; they are dropped then. */
 bool app_values_restored(struct apps *apps, struct app *app);
 void app_values_retire(struct apps *apps, struct app *app);
 

@@ -65,9 +65,8 @@ static size_t count_of(struct app_marks *marks, const struct app_mark *like)
 	return count;
 }
 
-/* A mark of the user who has the most; of: of the owner who has the most of that one's user's.
- * Marks are counted at the first of each, found by hash: an app may cause this with each mark it
- * makes. */
+/* Returns a mark of the user with the most marks; with `of`, of that user's app with the most.
+ * Counts in one pass, by hash, because an app can cause this with every mark. */
 static const struct app_mark *mark_of_most(struct app_marks *marks, const struct app_mark *of)
 {
 	uint16_t first[2 * MARKS_MAX] = {0}, count[MARKS_MAX + 1] = {0}; /* index + 1; 0: none */

@@ -68,8 +68,9 @@ typedef bool system_memory_reader(void *ctx, struct system_memory *ret);
 void apps_set_memory_reader(struct apps *apps, system_memory_reader *reader, void *ctx);
 
 /* Keeps a copy with the system's memory as it is read now, and puts it on the timeline unless
- * unlogged. The oldest mark of app and uid goes when there are APP_MARKS_KEPT; with MARKS_MAX in
- * all the oldest of the app that has most of the user's who has most. Its serial. */
+ * unlogged. At APP_MARKS_KEPT marks of the app and uid, the oldest of them is removed; at MARKS_MAX
+ * in total, the oldest of the app with the most marks of the user with the most marks. Returns its
+ * serial. */
 uint64_t apps_mark(struct apps *apps, const struct app_mark *mark);
 
 /* The index-th that is kept, oldest first; NULL past the end. Valid until the next mark. */

@@ -185,7 +185,7 @@ static void judge_open_stages(
 	}
 }
 
-/* Where events were dropped since it began, its end may be among them. */
+/* If events were dropped after a begin, its end may be one of them. */
 static void judge_open_ids(
 	struct apps *apps, struct app *app, const struct stage *stage, uint64_t now_ns)
 {

@@ -15,7 +15,8 @@ enum {
 	ADVICE_RUN_S = 10, /* a shorter run is reported as too short */
 };
 
-/* Beyond them something counts. Of a stage: percent of the time in stages, and of its category. */
+/* Limits above which something is reported. Shares are percent of the time in stages;
+ * category_share is percent of the time in the stage's category. */
 struct diagnosis_limits {
 	double cpu_bound, memory_bound, thermal; /* of means; percent, percent, celsius */
 	double high_priority, medium_priority;	 /* medium: from it on */

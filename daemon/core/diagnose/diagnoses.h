@@ -27,10 +27,10 @@ typedef void diagnoses_observer(void *ctx, const char *app, const struct diagnos
 int diagnoses_create(const struct core *core, struct diagnoses **ret);
 void diagnoses_destroy(struct diagnoses *diagnoses);
 
-/* Limits that count from now on. Accepts NULL. */
+/* Sets the limits of diagnoses_advise(). Accepts NULL. */
 void diagnoses_configure(struct diagnoses *diagnoses, const struct diagnosis_limits *limits);
 
-/* What can be said beyond a diagnosis that was asked for. */
+/* advise() with the configured limits. */
 void diagnoses_advise(const struct diagnoses *diagnoses, const struct facts *facts,
 	const struct diagnosis *diagnosis, struct improvements *ret);
 

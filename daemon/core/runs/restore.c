@@ -281,7 +281,7 @@ static bool read_gone(struct save_reader *reader, bool (*is_gone)(pid_t pid, uin
 	return gone;
 }
 
-/* The run goes on with its first process, which ends. */
+/* Restores the run as its first process, and ends it. */
 static void end_saved(struct apps *apps, const struct saved_app *saved, uint64_t now_ns)
 {
 	const struct saved_process *first = &saved->process[0];

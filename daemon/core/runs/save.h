@@ -36,7 +36,7 @@ int apps_save_into(
 
 /* Writes at most n changed items, those of the next apps in turn. */
 void apps_save_some(struct apps *apps, size_t n);
-/* The marks that changed. Those of people come when no process does, and a mark is not repeated. */
+/* Writes the marks that changed. Called for each mark: people also make marks while no app runs. */
 void apps_save_marks(struct apps *apps);
 /* Everything that changed, frames in flight included, before the processes are released. */
 void apps_save_all(struct apps *apps);

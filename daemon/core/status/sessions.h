@@ -88,7 +88,7 @@ struct sessions {
 	struct session *row[SESSIONS_MAX];
 	uint64_t bytes, limit_bytes; /* of all files */
 	uint64_t evictions, expired; /* deleted to make room; automatic ones for their age */
-	uint64_t hits, misses;	     /* those that ended; hits: on a configuration that was there */
+	uint64_t hits, misses;	     /* sessions that ended: fingerprint known, new */
 };
 
 bool session_is_active(const struct session *session);
@@ -99,8 +99,8 @@ int sessions_append(struct sessions *sessions, struct session *row);
 void sessions_remove(struct sessions *sessions, const struct session *row);
 void session_destroy(struct session *session); /* NULL is fine */
 
-/* One ended: counts whether another of the same fingerprint is there, of the same tags in the same
- * environment. */
+/* Counts a session that ended: a hit if another finished session has the same fingerprint (equal
+ * tags and environment), else a miss. */
 void sessions_on_end(struct sessions *sessions, const struct session *session);
 
 /* The name, with .2, .3 … when it is taken. -ENOSPC. */
