@@ -219,6 +219,16 @@ int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, 
 	return status != CTL_FINE ? status : receive_all(ctl, method, ret);
 }
 
+int ctl_try(struct ctl *ctl, const char *method, cJSON *parameters, cJSON **ret)
+{
+	bool quiet = ctl->quiet;
+	*ret = NULL;
+	ctl->quiet = true;
+	int status = ctl_call(ctl, method, parameters, true, ret);
+	ctl->quiet = quiet;
+	return status;
+}
+
 int ctl_answer(struct ctl *ctl, cJSON *reply, void (*show)(struct ctl *ctl, const cJSON *reply))
 {
 	if (!ctl_json(ctl, reply)) {

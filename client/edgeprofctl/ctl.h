@@ -75,6 +75,8 @@ struct ctl {
  * reply: with `more` it may come in chunks. Deletes parameters (NULL = none). On CTL_FINE *ret is
  * the caller's; its strings are clean unless JSON is wanted. */
 int ctl_call(struct ctl *ctl, const char *method, cJSON *parameters, bool more, cJSON **ret);
+/* The same with more, and without a message on stderr; *ret is NULL unless CTL_FINE. */
+int ctl_try(struct ctl *ctl, const char *method, cJSON *parameters, cJSON **ret);
 
 /* The reply goes to the output, as JSON when that is wanted, else through show; deletes it. */
 int ctl_answer(struct ctl *ctl, cJSON *reply, void (*show)(struct ctl *ctl, const cJSON *reply));

@@ -16,10 +16,7 @@
 static int ask(struct values *values, const char *method, cJSON *parameters, cJSON **ret)
 {
 	struct ctl *ctl = values->ctl;
-	*ret = NULL;
-	ctl->quiet = true;
-	int status = ctl_call(ctl, method, parameters, true, ret);
-	ctl->quiet = false;
+	int status = ctl_try(ctl, method, parameters, ret);
 	if (status == CTL_NO_DATA) {
 		snprintf(values->reason, sizeof(values->reason), "%s", ctl->failure);
 		return CTL_FINE;

@@ -43,23 +43,12 @@ static void show_lines(struct ctl *ctl, const char *text)
 	}
 }
 
-/* ctl_call() without a message; *ret is NULL unless CTL_FINE. */
-static int ask(struct ctl *ctl, const char *method, cJSON *parameters, cJSON **ret)
-{
-	bool quiet = ctl->quiet;
-	*ret = NULL;
-	ctl->quiet = true;
-	int status = ctl_call(ctl, method, parameters, true, ret);
-	ctl->quiet = quiet;
-	return status;
-}
-
 /* The call; its text still has its newlines, so it is not clean for a terminal. */
 static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
 {
 	enum json_mode json = ctl->options.json;
 	ctl->options.json = JSON_SHORT;
-	int status = ask(ctl, "GetReport", ctl_run_parameters(ctl, app), ret);
+	int status = ctl_try(ctl, "GetReport", ctl_run_parameters(ctl, app), ret);
 	ctl->options.json = json;
 	return status;
 }
@@ -67,7 +56,7 @@ static int ask_report(struct ctl *ctl, const char *app, cJSON **ret)
 static bool is_session(struct ctl *ctl, const char *name)
 {
 	cJSON *reply;
-	int status = ask(ctl, "ListSessions", ctl_parameters("name", name), &reply);
+	int status = ctl_try(ctl, "ListSessions", ctl_parameters("name", name), &reply);
 	bool ret = status == CTL_FINE && json_count(reply, "sessions") > 0;
 	cJSON_Delete(reply);
 	return ret;

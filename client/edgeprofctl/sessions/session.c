@@ -39,18 +39,14 @@ bool session_has_tag(const cJSON *session, const char *tag)
 
 char *session_setting(struct ctl *ctl, const char *name)
 {
-	cJSON *reply = NULL;
+	cJSON *reply;
 	char *value = NULL;
-	if (ctl_hosts(ctl) > 0) {
-		return NULL;
+	if (ctl_hosts(ctl) == 0 &&
+		ctl_try(ctl, "ListSessions", ctl_parameters("name", "-"), &reply) == CTL_FINE) {
+		const char *path = json_text(reply, name);
+		value = path ? strdup(path) : NULL;
+		cJSON_Delete(reply);
 	}
-	ctl->quiet = true; /* the setting is optional: errors are not reported */
-	if (ctl_call(ctl, "ListSessions", ctl_parameters("name", "-"), true, &reply) == CTL_FINE &&
-		json_text(reply, name)) {
-		value = strdup(json_text(reply, name));
-	}
-	ctl->quiet = false;
-	cJSON_Delete(reply);
 	return value;
 }
 

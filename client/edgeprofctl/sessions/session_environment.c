@@ -49,16 +49,10 @@ static int64_t process_of(const cJSON *apps, const char *app)
 
 void session_add_environment(struct ctl *ctl, cJSON *parameters, const char *app)
 {
-	cJSON *reply = NULL;
+	cJSON *reply;
 	char path[64];
-	if (ctl_hosts(ctl) > 0) {
-		return;
-	}
-	ctl->quiet = true; /* StartSession reports errors */
-	int status = ctl_call(ctl, "ListApps", NULL, true, &reply);
-	ctl->quiet = false;
-	if (status != CTL_FINE) {
-		return;
+	if (ctl_hosts(ctl) > 0 || ctl_try(ctl, "ListApps", NULL, &reply) != CTL_FINE) {
+		return; /* StartSession reports what is wrong */
 	}
 	snprintf(path, sizeof(path), "/proc/%" PRId64 "/environ", process_of(reply, app));
 	FILE *file = fopen(path, "re");
