@@ -60,9 +60,13 @@ class Proxy:
         """From now on; reset and close end what is open, too."""
         self.mode = mode
         if mode in ("reset", "close", "silent"):
-            for pair in self.pairs:
-                self.end(pair)
-            self.pairs = []
+            self.drop()
+
+    def drop(self):
+        """Ends what is open."""
+        for pair in self.pairs:
+            self.end(pair)
+        self.pairs = []
 
     def end(self, pair):
         for one in pair:
