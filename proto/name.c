@@ -45,6 +45,23 @@ void proto_name_clean(const char *text, size_t length, char ret[PROTO_NAME_SIZE]
 	memset(ret + length, 0, PROTO_NAME_SIZE - length);
 }
 
+size_t proto_name_without_unit(const char *name, size_t length, const char **unit)
+{
+	static const struct {
+		const char *suffix, *unit;
+	} suffixes[] = {{"_coreml", "coreml"}, {"_onnx_cpu", "cpu"}};
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		size_t size = strlen(suffixes[i].suffix);
+		if (length > size && memcmp(name + length - size, suffixes[i].suffix, size) == 0) {
+			if (unit) {
+				*unit = suffixes[i].unit;
+			}
+			return proto_name_without_unit(name, length - size, NULL);
+		}
+	}
+	return length;
+}
+
 int proto_name_unique(const char *text, size_t length, bool (*taken)(void *ctx, const char *name),
 	void *ctx, char ret[PROTO_NAME_SIZE])
 {

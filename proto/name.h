@@ -25,6 +25,10 @@ void proto_name_clean(const char *text, size_t length, char ret[PROTO_NAME_SIZE]
 int proto_name_unique(const char *text, size_t length, bool (*taken)(void *ctx, const char *name),
 	void *ctx, char ret[PROTO_NAME_SIZE]);
 
+/* How long a stage's name of this length is without the suffixes that name its unit by custom
+ * ("pose_coreml"). unit: becomes what the last of them says; NULL: nobody asks. */
+size_t proto_name_without_unit(const char *name, size_t length, const char **unit);
+
 /* True when text is already one valid segment. */
 bool proto_name_valid(const char *text);
 

@@ -47,23 +47,6 @@ static size_t base_length(const char *name, size_t length, const char *unit)
 	return unit[0] && has_tail(name, length, tail) ? length - strlen(tail) : length;
 }
 
-/* Suffixes that name the unit; they stay in the names of metrics. */
-static const struct {
-	const char *suffix, *unit;
-} suffixes[] = {{"_coreml", "coreml"}, {"_onnx_cpu", "cpu"}};
-
-enum { SUFFIXES = sizeof(suffixes) / sizeof(suffixes[0]) };
-
-static size_t shown_length(const char *name, size_t length)
-{
-	for (size_t i = 0; i < SUFFIXES; i++) {
-		if (has_tail(name, length, suffixes[i].suffix)) {
-			return shown_length(name, length - strlen(suffixes[i].suffix));
-		}
-	}
-	return length;
-}
-
 static void name_read(const struct proto_declaration *declaration, struct stage_name *ret)
 {
 	const char *name = declaration->name;
@@ -71,16 +54,14 @@ static void name_read(const struct proto_declaration *declaration, struct stage_
 	label_copy(unit, declaration->unit);
 	size_t length = strnlen(name, PROTO_NAME_MAX);
 	size_t base = base_length(name, length, unit);
-	for (size_t i = 0; i < SUFFIXES; i++) {
-		if (has_tail(name, length, suffixes[i].suffix)) { /* these are names as they are */
-			base = length;
-			snprintf(unit, sizeof(unit), "%s",
-				unit[0] ? declaration->unit : suffixes[i].unit);
-		}
+	const char *named = unit;
+	if (proto_name_without_unit(name, length, &named) < length) { /* part of metrics' names */
+		base = length;
+		snprintf(unit, sizeof(unit), "%s", unit[0] ? declaration->unit : named);
 	}
 	*ret = (struct stage_name){.split = base < length};
 	proto_name_clean(name, base, ret->base);
-	proto_name_clean(name, shown_length(name, base), ret->shown);
+	proto_name_clean(name, proto_name_without_unit(name, base, NULL), ret->shown);
 	if (ret->split && !unit[0]) {
 		snprintf(unit, sizeof(unit), "%.*s", (int)(length - base - 1), name + base + 1);
 	}
