@@ -59,6 +59,21 @@ def test_total_of_all_runs_says_that_it_is_of_the_latest():
         assert re.search(r"^TOTAL +10\.0 \(last 30 frames\)$", shown, re.M), shown
 
 
+def test_total_of_all_runs_is_without_stages_that_the_latest_lacks():
+    # covers G0.5
+    with Daemon() as daemon:
+        for stages in (("infer@gpu", "resize"), ("infer@cpu",)):
+            with Script(daemon) as script:
+                script.tell([line for i in range(30) for line in (
+                    f"0 frame_begin {i}", *(f"0 complete 0 {name} {8 * MS} {i}" for name in stages), "0 frame_end")])
+                arrived(daemon, {"infer": 30})
+            ended(daemon)
+        reply = daemon.call("ListStages", app="cam", all_runs=True)
+        assert reply["totals"][0]["mean_ms"] == 8 and reply["totals"][0]["max_fps"] == 125, reply["totals"]
+        rows = {s["stage"] + "@" + s.get("unit", ""): (s["count"], s["per_frame_ms"]) for s in reply["stages"]}
+        assert rows == {"infer@cpu": (30, 8), "infer@gpu": (30, 0), "resize@": (30, 0)}, rows
+
+
 def test_each_run_has_its_own_statistics():
     with Daemon() as daemon:
         one_run(daemon, 10, 100)

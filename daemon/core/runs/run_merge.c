@@ -2,7 +2,7 @@
 /*
  * run_merge.c: merges all runs of an app into one, which queries with all_runs read. Counts and
  * histograms are sums; what is of a moment (windows, labels, deadlines, nesting) is that of the
- * latest run that has the stage.
+ * latest run that has the stage. Costs per frame are those of the latest run.
  */
 #include "daemon/core/runs/runs.h"
 
@@ -137,6 +137,9 @@ static void stages_add_run(struct app_run_sum *sum, const struct app *run, bool 
 			sum->latest[sum->app.stages] = from;
 			*into = *from;
 			into->open = NULL;
+			if (run != sum->of) { /* iterations are those of the latest run */
+				into->loop = (struct stage_loop){.outside = from->loop.outside};
+			}
 			into->all = copy_of(from->all, failed);
 			into->throttled = copy_of(from->throttled, failed);
 			sum->app.stage[sum->app.stages++] = into;
