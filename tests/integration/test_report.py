@@ -243,9 +243,12 @@ def test_settings_of_frames_reach_streams_that_come_later():
         frames = until("its frames", stream)
         assert frames["deadline_ms"] == 30 and frames["deadline_source"] == "configured", frames
         assert frames["target_fps"] == 25, frames
+        until("they are judged", lambda: "miss_rate" in daemon.call("GetFrames", app="cam")["frames"][0])
         reload(daemon, "")
         frames = daemon.call("GetFrames", app="cam")["frames"][0]
         assert "deadline_ms" not in frames and "target_fps" not in frames, frames
+        text = daemon.call("GetReport", app="cam")["text"]
+        assert re.search(r"^frames \(no deadline now\): \d of \d missed ", text, re.M), text
 
 
 if __name__ == "__main__":

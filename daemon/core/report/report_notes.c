@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/diagnose/diagnoses.h"
@@ -23,10 +24,14 @@ static void deadline_line(struct report *report, const char *name, const struct 
 	if (deadline->judged == 0) {
 		return;
 	}
-	report_line(report, "%s (%.10g ms, %s): %" PRIu64 " of %" PRIu64 " missed (%.2f %%)", name,
-		(double)deadline->deadline_ns / 1e6,
-		deadline->configured ? "configured" : "declared", deadline->misses,
-		deadline->judged, report_percent(deadline->misses, deadline->judged));
+	char limit[48] = "no deadline now";
+	if (deadline->deadline_ns > 0) {
+		snprintf(limit, sizeof(limit), "%.10g ms, %s", (double)deadline->deadline_ns / 1e6,
+			deadline->configured ? "configured" : "declared");
+	}
+	report_line(report, "%s (%s): %" PRIu64 " of %" PRIu64 " missed (%.2f %%)", name, limit,
+		deadline->misses, deadline->judged,
+		report_percent(deadline->misses, deadline->judged));
 	if (deadline->misses > 0) {
 		report_line(report, "    worst %.1f ms, up to %" PRIu64 " in a row",
 			(double)deadline->worst_ns / 1e6, deadline->longest);
