@@ -136,7 +136,7 @@ def test_json_markdown_and_junit_go_to_files_by_name():
         assert markdown.startswith("# Report of a\\|b\\_\\<i\\>\n") and "| infer@gpu | 20.1 |" in markdown, markdown
         suite = xml.etree.ElementTree.parse(folder / "r.xml").getroot()
         assert (suite.attrib["tests"], suite.attrib["failures"]) == ("3", "1"), suite.attrib
-        assert [c.attrib["name"] for c in suite] == ["a|b_<i>: frames", "a|b_<i>: stage capture", "a|b_<i>: stage infer"]
+        assert [c.attrib["name"] for c in suite] == ["a|b_<i>: frames", "a|b_<i>: stage capture", "a|b_<i>: stage infer@gpu"]
         assert suite.findall("testcase/failure")[0].attrib["message"].startswith("1 over the deadline of 50 ms")
         assert sorted(p.name for p in folder.iterdir()) == ["r.json", "r.md", "r.txt", "r.xml", "s.jsonl"]
         assert ctl("report", folder / "s.jsonl", "-o", folder / "r.pdf").returncode == 64

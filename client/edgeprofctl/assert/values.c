@@ -91,19 +91,13 @@ static bool is_worse(const struct term *term, double factor, double one, double 
 	return term_margin(term, one / factor) < term_margin(term, other / factor);
 }
 
-/* Whether the row is of that stage: "infer" or "infer@cpu". In records the stage of a further unit
- * is called as in metrics, infer_cpu. */
+/* Whether the row is of that stage: "infer" or "infer@cpu". */
 static bool is_stage(const cJSON *row, const char *wanted)
 {
 	const char *stage = json_word(row, "stage"), *unit = json_word(row, "unit");
 	char full[2 * PROTO_NAME_SIZE];
-	size_t length = strlen(stage), tail = strlen(unit);
-	bool named = tail > 0 && length > tail + 1 && stage[length - tail - 1] == '_' &&
-		     strcmp(stage + length - tail, unit) == 0;
-	length -= named ? tail + 1 : 0;
-	snprintf(full, sizeof(full), "%.*s@%s", (int)length, stage, unit);
-	return strcmp(wanted, stage) == 0 || strcmp(wanted, full) == 0 ||
-	       (strlen(wanted) == length && memcmp(wanted, stage, length) == 0);
+	snprintf(full, sizeof(full), "%s@%s", stage, unit);
+	return strcmp(wanted, stage) == 0 || strcmp(wanted, full) == 0;
 }
 
 /* "infer.p99_ms" or "infer@gpu.p99_ms": a member of the row of that stage; of a stage on several

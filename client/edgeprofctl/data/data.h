@@ -37,7 +37,8 @@ struct data_execution {
 #define DATA_NO_FRAME ((size_t)-1)
 
 struct data_stage {
-	char name[PROTO_NAME_SIZE];
+	char name[PROTO_NAME_SIZE];  /* of one in the app, as in metrics: infer_cpu */
+	char shown[PROTO_NAME_SIZE]; /* as of a live app, without its unit: infer */
 	char unit[PROTO_LABEL_SIZE], category[PROTO_LABEL_SIZE]; /* "" = none */
 	int parent;	     /* index of the stage it mostly ran in; -1 = outermost */
 	unsigned depth;	     /* by parent: for indented tables, which are in tree order */

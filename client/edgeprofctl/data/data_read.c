@@ -82,7 +82,7 @@ static void read_deadlines(struct ctl *ctl, struct data *data)
 	for (const cJSON *row = json_first(stages, "stages"); row; row = row->next) {
 		for (size_t i = 0; i < data->stage_count; i++) {
 			struct data_stage *stage = &data->stage[i];
-			if (strcmp(json_word(row, "stage"), stage->name) == 0 &&
+			if (strcmp(json_word(row, "stage"), stage->shown) == 0 &&
 				strcmp(json_word(row, "app"), data->app) == 0 &&
 				(!stage->unit[0] ||
 					strcmp(json_word(row, "unit"), stage->unit) == 0)) {

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "client/edgeprofctl/term/text.h"
+#include "proto/name.h"
+#include "proto/text.h"
 
 /* By thread; there in the order of ends, those inside first. */
 static int by_thread(const void *a, const void *b)
@@ -108,6 +110,25 @@ static void order_stages(const struct data_records *records, size_t order[DATA_S
 	}
 }
 
+/* Names end in the unit where that is a further one of the stage, or by custom. */
+static size_t shown_length(const struct data_records *records, const struct data_stage *stage)
+{
+	const char *name = stage->name;
+	size_t length = strlen(name), tail = strlen(stage->unit);
+	size_t plain = proto_name_without_unit(name, length, NULL);
+	if (plain < length || tail == 0 || !text_ends_with(name, stage->unit)) {
+		return plain;
+	}
+	for (size_t i = 0; i < records->stage_count; i++) {
+		size_t base = strlen(records->stage[i].name);
+		if (base + 1 + tail == length && name[base] == '_' &&
+			memcmp(records->stage[i].name, name, base) == 0) {
+			return base;
+		}
+	}
+	return length;
+}
+
 /* Copies the stages that ran to data in the order of the tree; index[] maps old to new. */
 static void add_tree(struct data_gather *gather, int parent, int new_parent, unsigned depth,
 	const size_t order[], int index[])
@@ -128,6 +149,8 @@ static void add_tree(struct data_gather *gather, int parent, int new_parent, uns
 		gather->out_of_memory = gather->out_of_memory || !stage->execution;
 		stage->count = 0;
 		text_clean(stage->name, true);
+		snprintf(stage->shown, sizeof(stage->shown), "%.*s",
+			(int)shown_length(records, stage), stage->name);
 		text_clean(stage->unit, true);
 		text_clean(stage->category, true);
 		stage->left_out = strcmp(stage->name, "total") == 0 ||

@@ -248,7 +248,7 @@ void report_junit(const cJSON *tree, FILE *out)
 	bool none = json_number(json_get(tree, "summary"), "frames_profiled") == 0;
 	add_case(cases, tree, "frames", none ? "no frames" : failure, json_get(tree, "frames"));
 	for (const cJSON *row = json_first(tree, "stages"); row; row = row->next) {
-		add_case(cases, tree, "stage {stage}", failure, row);
+		add_case(cases, tree, "stage {stage}[{unit:is}@{unit}]", failure, row);
 	}
 	const cJSON *row = json_first(json_get(tree, "target"), "verdicts");
 	for (; row; row = row->next) {

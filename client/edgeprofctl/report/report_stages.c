@@ -87,7 +87,7 @@ static void add_stage(cJSON *array, const struct data *data, const struct data_s
 	       total_ms = stage->ms.mean * (double)stage->ms.count;
 	const struct data_stage *parent = stage->parent < 0 ? NULL : &data->stage[stage->parent];
 	report_add_word(row, "app", data->app);
-	report_add_word(row, "stage", stage->name);
+	report_add_word(row, "stage", stage->shown);
 	report_add_word(row, "category", stage->category);
 	report_add_word(row, "unit", stage->unit);
 	json_add_number(row, "depth", stage->depth);
@@ -97,7 +97,7 @@ static void add_stage(cJSON *array, const struct data *data, const struct data_s
 	json_add_number(row, "total_ms", total_ms);
 	json_add_number(row, "self_ms", stage->self_ms);
 	if (parent) {
-		report_add_word(row, "parent", parent->name);
+		report_add_word(row, "parent", parent->shown);
 		report_add_word(row, "parent_unit", parent->unit);
 		json_add_number(row, "percent_of_parent",
 			report_percent(total_ms, parent->ms.mean * (double)parent->ms.count));

@@ -161,7 +161,7 @@ void session_add_stages(struct ctl *ctl, const char *name, cJSON *reply)
 	cJSON *stages = data.about ? cJSON_AddArrayToObject(reply, "stages") : NULL;
 	for (size_t i = 0; stages && i < data.stage_count; i++) {
 		if (!data.stage[i].left_out) {
-			add_row(stages, data.stage[i].name, data.stage[i].unit, &data.stage[i].ms);
+			add_row(stages, data.stage[i].shown, data.stage[i].unit, &data.stage[i].ms);
 		}
 	}
 	if (stages) {

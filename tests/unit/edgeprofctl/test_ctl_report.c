@@ -33,6 +33,7 @@ static struct data_stage *add(const char *name, const char *category, double ms,
 	stage->execution = runs[data.stage_count++];
 	stage->execution[0] = (struct data_execution){.ms = ms, .frame = DATA_NO_FRAME};
 	snprintf(stage->name, sizeof(stage->name), "%s", name);
+	memcpy(stage->shown, stage->name, sizeof(stage->shown));
 	snprintf(stage->category, sizeof(stage->category), "%s", category);
 	stage->count = 1;
 	stage->parent = -1;

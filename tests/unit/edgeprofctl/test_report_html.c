@@ -99,6 +99,7 @@ static void measure(size_t count)
 	for (size_t s = 0; s < stage_count; s++) {
 		struct data_stage *stage = &data.stage[s];
 		snprintf(stage->name, sizeof(stage->name), "%s", stages[s].name);
+		memcpy(stage->shown, stage->name, sizeof(stage->shown));
 		snprintf(stage->unit, sizeof(stage->unit), "%s", stages[s].unit);
 		snprintf(stage->category, sizeof(stage->category), "%s", stages[s].category);
 		stage->parent = stages[s].parent;
@@ -292,6 +293,7 @@ START_TEST(hostile_text_is_escaped_and_bounded)
 	snprintf(data.app, sizeof(data.app), "%s", hostile);
 	for (size_t i = 0; i < data.stage_count; i++) {
 		snprintf(data.stage[i].name, sizeof(data.stage[i].name), "%s", hostile);
+		memcpy(data.stage[i].shown, data.stage[i].name, sizeof(data.stage[i].shown));
 		memcpy(data.stage[i].unit, hostile, sizeof(data.stage[i].unit) - 1);
 		memcpy(data.stage[i].category, hostile, sizeof(data.stage[i].category) - 1);
 	}
