@@ -153,6 +153,37 @@ def test_stages_on_two_threads_have_a_sequential_total():
         assert "TOTAL (sequential)" in daemon.ctl("stages", "loop").stdout
 
 
+BY_ID = """
+import sys, time, edgeprof
+edgeprof.connect("loop")
+late = int(sys.argv[1])
+for i in range(60):
+    with edgeprof.frame(i):
+        edgeprof.begin("decode", i)
+        time.sleep(.002)
+        edgeprof.end("decode", i - late)
+        with edgeprof.stage("infer"):
+            time.sleep(.002)
+"""
+
+
+# covers G3.11 G4.11
+def test_stages_by_id_are_in_their_frames_also_in_a_session():
+    with Daemon() as daemon:
+        daemon.call("StartSession", name="s", app="loop", warmup=0)
+        subprocess.run(["python3", "-c", BY_ID, "0"], env=dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python")),
+                       check=True, timeout=60)
+        until("it ended", lambda: daemon.call("ListSessions", name="s")["sessions"][0]["state"] == "stopped")
+        live, report = daemon.call("ListStages", app="loop"), until("the file", lambda: json.loads(
+            daemon.ctl("report", "s", "-j").stdout or "null"))
+        for reply in live, report:
+            stages = {s["stage"]: s for s in reply["stages"]}
+            assert all(s["count"] == 60 and s["runs_per_frame"] == 1 and "outside_frames" not in s
+                       for s in stages.values()), stages
+            total = reply["totals"][0]
+            assert abs(total["mean_ms"] - stages["decode"]["mean_ms"] - stages["infer"]["mean_ms"]) < 1e-6, total
+
+
 HELPER = """
 import sys, time, edgeprof
 edgeprof.connect("loop")

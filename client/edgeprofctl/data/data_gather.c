@@ -100,6 +100,8 @@ static void on_pair(void *ctx, const struct trace_half *begin, const struct trac
 	if (begin && end) {
 		struct data_run run = {.start_ns = begin->t_ns,
 			.end_ns = end->t_ns,
+			.frame_id = begin->frame,
+			.has_frame = begin->has_frame,
 			.process = begin->process,
 			.thread = BY_ID,
 			.throttled = -1};

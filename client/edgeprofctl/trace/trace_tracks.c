@@ -286,6 +286,8 @@ void trace_pairs_add(struct trace_pairs *pairs, const struct trace_event *event)
 		.process = event->process,
 		.id = event->id,
 		.t_ns = event->start_ns,
+		.frame = event->frame,
+		.has_frame = event->has_frame,
 		.track = event->track};
 	snprintf(half.name, sizeof(half.name), "%s", event->name);
 	snprintf(half.unit, sizeof(half.unit), "%s", event->unit);

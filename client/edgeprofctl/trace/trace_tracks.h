@@ -113,7 +113,8 @@ void trace_flows_finish(struct trace_flows *flows);
 struct trace_half {
 	bool end;
 	uint32_t process; /* ids are a process's own */
-	uint64_t id, t_ns;
+	uint64_t id, t_ns, frame;
+	bool has_frame;
 	char name[PROTO_NAME_SIZE];
 	char unit[PROTO_LABEL_SIZE], category[PROTO_LABEL_SIZE]; /* "" = none */
 	struct trace_track track;
