@@ -159,9 +159,9 @@ edgeprof.connect("loop")
 late = int(sys.argv[1])
 for i in range(60):
     with edgeprof.frame(i):
-        edgeprof.begin("decode", i)
+        edgeprof.begin("decode", i + 9)
         time.sleep(.002)
-        edgeprof.end("decode", i - late)
+        edgeprof.end("decode", i + 9 - late)
         with edgeprof.stage("infer"):
             time.sleep(.002)
 """
@@ -182,6 +182,20 @@ def test_stages_by_id_are_in_their_frames_also_in_a_session():
                        for s in stages.values()), stages
             total = reply["totals"][0]
             assert abs(total["mean_ms"] - stages["decode"]["mean_ms"] - stages["infer"]["mean_ms"]) < 1e-6, total
+            assert not total["total_is_sequential"], total
+
+
+# covers G4.11
+def test_stages_that_overlap_by_id_have_a_sequential_total():
+    with Daemon() as daemon:
+        daemon.call("StartSession", name="s", app="loop", warmup=0)
+        subprocess.run(["python3", "-c", BY_ID, "2"], env=dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python")),
+                       check=True, timeout=60)
+        until("it ended", lambda: daemon.call("ListSessions", name="s")["sessions"][0]["state"] == "stopped")
+        assert daemon.call("ListStages", app="loop")["totals"][0]["total_is_sequential"]
+        assert re.search(r"^TOTAL +\d.* \(sequential: ", daemon.ctl("report", "loop").stdout, re.M)
+        text = until("the file", lambda: daemon.ctl("report", "s").stdout)
+        assert re.search(r"^TOTAL \(sequential\) +\d", text, re.M), text
 
 
 HELPER = """

@@ -86,6 +86,7 @@ struct data {
 	struct proto_summary frame_time_ms; /* of time_ms */
 	struct proto_summary total_ms;	    /* of the stage "total", else of total_ms, else of the
 					     * sum of the outermost stages */
+	bool overlaps; /* executions in frames ran at the same time: the sum exceeds the time */
 	size_t stage_count;
 	struct data_stage *stage; /* in tree order, first seen first */
 	size_t series_count, series_capacity;

@@ -9,8 +9,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/text.h"
 
-enum { BY_ID = UINT16_MAX /* in place of a thread: such runs do not nest */ };
-
 void *data_append(
 	struct data_gather *gather, void *items, size_t *count, size_t *capacity, size_t size)
 {
@@ -103,7 +101,7 @@ static void on_pair(void *ctx, const struct trace_half *begin, const struct trac
 			.frame_id = begin->frame,
 			.has_frame = begin->has_frame,
 			.process = begin->process,
-			.thread = BY_ID,
+			.thread = DATA_BY_ID,
 			.throttled = -1};
 		add_run(gather, stage_index(gather, begin->name, begin->unit, begin->category),
 			&run);

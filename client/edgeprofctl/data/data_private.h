@@ -8,7 +8,7 @@
 #include "client/edgeprofctl/data/data.h"
 #include "client/edgeprofctl/trace/trace.h"
 
-enum { DATA_STAGES_MAX = 512, DATA_SERIES_MAX = 4096 };
+enum { DATA_STAGES_MAX = 512, DATA_SERIES_MAX = 4096, DATA_BY_ID = UINT16_MAX };
 
 /* An execution of a stage. */
 struct data_run {
@@ -16,7 +16,7 @@ struct data_run {
 	size_t frame;		       /* index, or DATA_NO_FRAME */
 	const struct data_run *around; /* in the same thread; NULL: it is outermost */
 	uint32_t process;
-	uint16_t stage, thread;
+	uint16_t stage, thread; /* DATA_BY_ID: of no thread, such runs do not nest */
 	uint8_t depth;
 	int8_t throttled;
 	bool has_frame, failed;

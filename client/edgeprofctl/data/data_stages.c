@@ -173,16 +173,24 @@ static bool is_inside(
 
 static void add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX])
 {
+	const struct data_run *last = NULL; /* of what TOTAL is made of */
 	for (size_t i = 0; i < gather->best.run_count; i++) {
 		const struct data_run *run = &gather->best.run[i];
 		struct data_stage *stage = &gather->data->stage[index[run->stage]];
+		struct data_execution *one = &stage->execution[stage->count++];
 		stage->failed += run->failed;
-		stage->execution[stage->count++] =
-			(struct data_execution){.at_s = data_seconds(gather, run->end_ns),
-				.ms = ms_of(run),
-				.frame = run->frame,
-				.throttled = run->throttled,
-				.inside = is_inside(gather->data, run, index)};
+		*one = (struct data_execution){.at_s = data_seconds(gather, run->end_ns),
+			.ms = ms_of(run),
+			.frame = run->frame,
+			.throttled = run->throttled,
+			.inside = is_inside(gather->data, run, index)};
+		if (one->frame != DATA_NO_FRAME && data_is_outermost(stage, one)) {
+			bool apart =
+				last && (run->thread == DATA_BY_ID || run->thread != last->thread ||
+						run->process != last->process);
+			gather->data->overlaps |= apart && run->start_ns < last->end_ns;
+			last = run;
+		}
 	}
 }
 

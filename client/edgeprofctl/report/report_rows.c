@@ -47,7 +47,8 @@ static void add_pipeline(cJSON *tree, cJSON *sorted)
 	cJSON_AddItemToObject(tree, "deadlines", cJSON_Duplicate(stages, true));
 	listing_narrow(tree, "deadlines", has_deadline, NULL);
 	cJSON_AddItemToObject(tree, "pipeline", pipeline);
-	add_sum(pipeline, "TOTAL", "mean_ms", json_number(total, "mean_ms"));
+	add_sum(pipeline, json_true(total, "total_is_sequential") ? "TOTAL (sequential)" : "TOTAL",
+		"mean_ms", json_number(total, "mean_ms"));
 	add_sum(pipeline, "MAX FPS", "mean_ms", json_number(total, "max_fps"));
 }
 

@@ -183,6 +183,7 @@ static void add_total(cJSON *tree, const struct data *data)
 	json_add_number(row, "mean_ms", known ? mean_ms : (double)NAN);
 	json_add_number(row, "max_fps", mean_ms > 0 ? 1000 / mean_ms : (double)NAN);
 	json_add_number(row, "iterations", (double)data->frame_count);
+	cJSON_AddBoolToObject(row, "total_is_sequential", data->overlaps);
 	json_add_number(row, "total_ms", own_ms(data, NULL, NULL));
 }
 

@@ -194,6 +194,12 @@ static void end_run(struct apps *apps, struct app_process *process,
 	if (!stage_end_run(stage, event->id, &ended)) {
 		return;
 	}
+	struct app_loop *loop = &process->app->loop;
+	if (stage_is_work(stage)) {
+		bool overlaps = ended.end_ns - ended.duration_ns < loop->by_id_ns;
+		loop->threads |= overlaps ? 3 : 0; /* as on two threads */
+		loop->by_id_ns = ended.end_ns;
+	}
 	if (ended.frame != PROTO_NO_FRAME) {
 		const struct app_frame_run run = {.frame = ended.frame,
 			.start_ns = ended.end_ns - ended.duration_ns,

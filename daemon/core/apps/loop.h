@@ -39,8 +39,9 @@ struct app_loop {
 	bool apart;	      /* a stage is */
 	struct stage *marker; /* LOOP_OF_STAGES */
 	uint64_t iterations;
-	uint64_t threads; /* a bit for each that ran a stage; more than 64 share bits */
-	uint64_t thread;  /* the bit of the iterations' */
+	uint64_t threads;  /* a bit for each that ran a stage; more than 64 share bits */
+	uint64_t thread;   /* the bit of the iterations' */
+	uint64_t by_id_ns; /* end of the last run by id */
 	uint32_t notes, next;
 	uint64_t note[LOOP_NOTES]; /* iterations then */
 	/* ticks */
