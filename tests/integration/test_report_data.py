@@ -24,7 +24,7 @@ def record(kind, name, start_ms, ms, frame):
     return (kind, name, -1, 1, 1, 0, T0 + round(start_ms * 1000), 0, round(ms * 1000), 0, frame, "", 0, -1, 0, False, 0)
 
 
-def session(name="one", app="cam", frames=300, warmup=10, infer=lambda i: 20, tags=(), end=True, interval=50, extra=5):
+def session(name="one", app="cam", frames=300, warmup=10, infer=lambda i: 20, tags=(), end=True, interval=50, extra=5, late=0):
     """A session's file: frames, 50 ms apart, in which capture takes 5 ms and infer what the function says."""
     row = {"name": name, "app": app, "state": "finished", "warmup": warmup, "frames": frames, "kept_share": 1,
            "started_us": 1_700_000_000_000_000, "elapsed_s": 15,
@@ -40,6 +40,7 @@ def session(name="one", app="cam", frames=300, warmup=10, infer=lambda i: 20, ta
             took = 44 if i < warmup else infer(i - warmup)
             records += [record("complete", 0, at, 5, str(i)), record("complete", 1, at + 5, took, str(i)),
                         record("frame", -1, at, 5 + took, str(i))]
+            del records[-2 : -2 + (i >= warmup + frames - late and late > 0)]  # another thread has not reached it
         chunk = {"app": app, "records": {c: [r[k] for r in records] for k, c in enumerate(COLUMNS)},
                  "names": ["capture", "infer"], "units": ["", "gpu"], "categories": ["io", "model"], "lost": 0}
         lines.append({"call": "ExportTrace", "parameters": chunk, "continues": True})
@@ -64,6 +65,18 @@ def with_file(text, use):
 
 def table_row(text, name):
     return next(line.split() for line in text.splitlines() if line.split()[:1] == [name])
+
+
+# covers G0.5, G1.15
+def test_frames_that_a_stage_has_not_reached_cost_nothing_less():
+    """Where frames overlap. One thread that leaves the stage out at the end did not run it."""
+    for interval, iterations, runs, total in (20, 16, 1, 25), (50, 20, 0.8, 21):
+        done = with_file(session(warmup=0, interval=interval, frames=20, extra=0, late=4), lambda path: ctl("report", path, "-j"))
+        tree = json.loads(done.stdout)
+        infer = next(s for s in tree["stages"] if s["stage"] == "infer")
+        assert (infer["count"], infer["runs_per_frame"], infer["per_frame_ms"]) == (16, runs, 20 * runs), infer
+        assert (tree["totals"][0]["mean_ms"], tree["totals"][0]["iterations"]) == (total, iterations), tree["totals"]
+        assert tree["frames"]["total_count"] == 20 and tree["frames"]["end_to_end_max_ms"] == 25, tree["frames"]
 
 
 # covers G0.24

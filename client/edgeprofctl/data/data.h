@@ -22,7 +22,7 @@
 
 struct data_frame {
 	double at_s;
-	double total_ms; /* from its first start to its last end; of bare ticks NAN */
+	double total_ms; /* first start to last end; NAN of bare ticks and what is not whole */
 	double time_ms;	 /* since the end of the one before; NAN for the first, also after a gap */
 	uint64_t id;
 	int throttled; /* of its last execution: 1, 0, -1 = not known */
@@ -81,6 +81,7 @@ struct data {
 	const char *incomplete; /* NULL, or why numbers are not of all: one sentence */
 
 	size_t frame_count;
+	size_t whole; /* of them without those at the end that some stage had not reached yet */
 	struct data_frame *frame;
 	double frame_deadline_ms;	    /* NAN = none */
 	struct proto_summary frame_time_ms; /* of time_ms */

@@ -174,6 +174,31 @@ static void cut(struct data_records *records, size_t from, size_t to, bool sessi
 	records->run_count = count;
 }
 
+/* Where frames overlap, other threads had not reached the last ones yet: how many frames there are
+ * until a stage ends that ran in each. */
+static size_t count_whole(
+	const struct data_records *records, const struct data_mark *mark, size_t count)
+{
+	size_t frames[DATA_STAGES_MAX] = {0}, last[DATA_STAGES_MAX], whole = count;
+	for (size_t i = 0; i < records->run_count; i++) {
+		const struct data_run *run = &records->run[i];
+		if (run->frame != DATA_NO_FRAME) {
+			frames[run->stage] +=
+				frames[run->stage] == 0 || run->frame > last[run->stage];
+			last[run->stage] = run->frame;
+		}
+	}
+	for (size_t i = 0; i < records->stage_count; i++) {
+		size_t n = frames[i];
+		bool each = n > 0 && n == last[i] + 1;
+		if (each && n < whole && count - n <= IN_FLIGHT && 2 * n >= count &&
+			mark[n].first_ns < mark[n - 1].last_ns) {
+			whole = n;
+		}
+	}
+	return whole;
+}
+
 static int add_frames(struct data_gather *gather, size_t from, size_t to, enum joined kind)
 {
 	struct data *data = gather->data;
@@ -184,6 +209,10 @@ static int add_frames(struct data_gather *gather, size_t from, size_t to, enum j
 		return -ENOMEM;
 	}
 	data->frame_count = to - from;
+	data->whole = to - from;
+	if (kind == BY_FRAME) {
+		data->whole = count_whole(&gather->best, &gather->best.mark[from], to - from);
+	}
 	for (size_t i = from; i < to; i++) {
 		const struct data_mark *mark = &gather->best.mark[i];
 		double total_ms = (double)(mark->last_ns - mark->first_ns) / 1e6;
@@ -194,12 +223,14 @@ static int add_frames(struct data_gather *gather, size_t from, size_t to, enum j
 		double since_ms = i == 0 || gap > passed
 					  ? NAN
 					  : (double)(mark->end_ns - mark[-1].end_ns) / 1e6;
-		data->frame[i - from] =
-			(struct data_frame){.at_s = data_seconds(gather, mark->end_ns),
-				.total_ms = kind == BY_FRAME && total_ms > 0 ? total_ms : NAN,
-				.time_ms = since_ms,
-				.id = mark->has_id ? mark->id : i,
-				.throttled = mark->throttled};
+		data->frame[i - from] = (struct data_frame){
+			.at_s = data_seconds(gather, mark->end_ns),
+			.total_ms = kind == BY_FRAME && total_ms > 0 && i - from < data->whole
+					    ? total_ms
+					    : NAN,
+			.time_ms = since_ms,
+			.id = mark->has_id ? mark->id : i,
+			.throttled = mark->throttled};
 	}
 	return 0;
 }

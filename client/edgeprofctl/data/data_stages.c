@@ -200,14 +200,13 @@ static void sum_stage(struct data *data, struct data_stage *stage, double *value
 	for (size_t i = 0; i < stage->count; i++) {
 		const struct data_execution *one = &stage->execution[i];
 		values[i] = one->ms;
-		if (one->frame != DATA_NO_FRAME) {
+		if (one->frame < data->whole) {
 			inside_ms += one->ms;
 			totals[one->frame] += data_is_outermost(stage, one) ? one->ms : 0;
 		}
 	}
 	stage->ms = data_numbers_of(values, stage->count);
-	stage->per_frame_ms =
-		data->frame_count > 0 ? inside_ms / (double)data->frame_count : (double)NAN;
+	stage->per_frame_ms = data->whole > 0 ? inside_ms / (double)data->whole : (double)NAN;
 }
 
 /* Of all frames that have one; values is room for them. */
@@ -237,7 +236,7 @@ static int sum_up(struct data *data)
 		data->frame_time_ms = numbers_of_frames(data, true, values);
 		data->total_ms = total ? total->ms : numbers_of_frames(data, false, values);
 		if (data->total_ms.count == 0 && data->stage_count > 0) {
-			data->total_ms = data_numbers_of(totals, data->frame_count);
+			data->total_ms = data_numbers_of(totals, data->whole);
 		}
 	}
 	bool failed = !values || !totals;

@@ -53,17 +53,18 @@ static double own_ms(const struct data *data, group_of *of, const char *group)
 static void add_runs(cJSON *row, const struct data *data, const struct data_stage *stage)
 {
 	struct counts counts = {.deadline_ms = stage->deadline_ms, .worst_ms = NAN};
-	size_t inside = 0;
+	size_t inside = 0, whole = 0;
 	double outside_ms = 0;
 	for (size_t i = 0; i < stage->count; i++) {
 		const struct data_execution *run = &stage->execution[i];
 		inside += run->frame != DATA_NO_FRAME;
+		whole += run->frame < data->whole;
 		outside_ms += run->frame == DATA_NO_FRAME ? run->ms : 0;
 		report_count(&counts, run->ms, run->throttled);
 	}
 	double outside = (double)(stage->count - inside);
 	report_add_counts(row, &counts);
-	json_add_number(row, "runs_per_frame", (double)inside / (double)data->frame_count);
+	json_add_number(row, "runs_per_frame", (double)whole / (double)data->whole);
 	json_add_number(row, "per_frame_ms", stage->per_frame_ms);
 	if (outside > 0) {
 		cJSON *object = cJSON_AddObjectToObject(row, "outside_frames");
@@ -174,15 +175,15 @@ static void add_total(cJSON *tree, const struct data *data)
 		const struct data_stage *stage = &data->stage[i];
 		for (size_t k = 0; k < stage->count; k++) {
 			const struct data_execution *one = &stage->execution[k];
-			bool counts = one->frame != DATA_NO_FRAME && data_is_outermost(stage, one);
-			mean_ms += counts ? one->ms / (double)data->frame_count : 0;
+			bool counts = one->frame < data->whole && data_is_outermost(stage, one);
+			mean_ms += counts ? one->ms / (double)data->whole : 0;
 		}
 	}
 	report_add_word(row, "app", data->app);
 	bool known = data->frame_count > 0 && data->stage_count > 0;
 	json_add_number(row, "mean_ms", known ? mean_ms : (double)NAN);
 	json_add_number(row, "max_fps", mean_ms > 0 ? 1000 / mean_ms : (double)NAN);
-	json_add_number(row, "iterations", (double)data->frame_count);
+	json_add_number(row, "iterations", (double)data->whole);
 	cJSON_AddBoolToObject(row, "total_is_sequential", data->overlaps);
 	json_add_number(row, "total_ms", own_ms(data, NULL, NULL));
 }

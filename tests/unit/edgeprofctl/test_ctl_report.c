@@ -145,7 +145,7 @@ static struct data_stage *hundred(void)
 		stage->execution[i] = (struct data_execution){
 			.ms = values[i], .frame = (size_t)i, .throttled = -1};
 	}
-	stage->count = data.frame_count = 100;
+	stage->count = data.frame_count = data.whole = 100;
 	stage->per_frame_ms = 50.5;
 	stage->ms = data_numbers_of(values, 100);
 	data.total_ms = stage->ms;

@@ -92,7 +92,7 @@ static void measure(size_t count)
 	size_t stage_count = sizeof(stages) / sizeof(stages[0]);
 	data.frame = calloc(count, sizeof(*data.frame));
 	data.stage = calloc(stage_count, sizeof(*data.stage));
-	data.frame_count = count;
+	data.frame_count = data.whole = count;
 	data.stage_count = stage_count;
 	double *sums = calloc(count, sizeof(*sums)), *times = calloc(count, sizeof(*times));
 	ck_assert(data.frame && data.stage && sums && times);
