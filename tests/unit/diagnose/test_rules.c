@@ -333,6 +333,20 @@ CASE(cpu_fallback_below_the_target)
 	strcpy(infer->expected_unit, "gpu");
 }
 
+CASE(cpu_fallback_in_the_middle_of_a_run)
+{
+	camera();
+	slower(66, 33.3);
+	facts.busy_ms = (struct fact){66, 33};
+	stage("capture", 1, 15);
+	stage("infer", 0, 12);
+	struct fact_stage *infer = stage("infer_cpu", 50, 0);
+	infer->cpu_fallback = true;
+	infer->share = 0.76;
+	strcpy(infer->unit, "cpu");
+	strcpy(infer->expected_unit, "gpu");
+}
+
 CASE(model_too_large)
 {
 	below_target(80, 6);
@@ -961,6 +975,7 @@ static const struct {
 	{a_frequency_limit_below_the_target, CAUSE_CLOCK_LIMIT, CONFIDENCE_HIGH},
 	{the_governor_powersave, CAUSE_CLOCK_LIMIT, CONFIDENCE_HIGH},
 	{cpu_fallback_below_the_target, CAUSE_CPU_FALLBACK, CONFIDENCE_HIGH},
+	{cpu_fallback_in_the_middle_of_a_run, CAUSE_CPU_FALLBACK, CONFIDENCE_HIGH},
 	{model_too_large, CAUSE_INFERENCE_BOUND, CONFIDENCE_HIGH},
 	{model_too_large_with_a_hot_board, CAUSE_INFERENCE_BOUND, CONFIDENCE_HIGH},
 	{model_too_large_for_its_deadline, CAUSE_INFERENCE_BOUND, CONFIDENCE_HIGH},

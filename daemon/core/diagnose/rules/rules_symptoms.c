@@ -261,7 +261,7 @@ static void find_stages(struct view *view)
 		prefer(&view->own, stage, own_growth(view, stage), &view->own_ms);
 		prefer(&view->spiky, stage, stage->excess_ms, &spikes);
 		prefer(&view->infer, stage, stage->role == ROLE_INFER ? base : 0, &infer);
-		prefer(&view->fallback, stage, stage->cpu_fallback ? base : 0, &fallback);
+		prefer(&view->fallback, stage, stage->cpu_fallback ? stage->ms.now : 0, &fallback);
 		double share = stage->role != ROLE_CAPTURE ? share_of_base(view, stage) : 0;
 		view->work_ms += stage->role != ROLE_CAPTURE ? base : 0;
 		all += stage->role != ROLE_CAPTURE ? fmax(0, change_of(stage->ms)) : 0;
