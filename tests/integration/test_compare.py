@@ -33,6 +33,16 @@ def test_a_stage_of_microseconds_decides_nothing():
         result_of(*files, "--metric", "stages/publish/mean_ms", status=1)
 
 
+# covers G0.23, G3.4: the unit at the end of a name makes no other stage of it
+def test_a_stage_on_another_unit_is_compared():
+    with folder() as place:
+        place = pathlib.Path(place)
+        files = [sessions.write(place / f"{name}.jsonl", name, {stage: sessions.noise(name, 300, ms)})
+                 for name, stage, ms in (("a", "pose_coreml", 10.0), ("b", "pose_onnx_cpu", 20.0))]  # fmt: skip
+        row = row_of(result_of(*files, "--metric", "stages/pose/mean_ms", status=1), "stages/pose/mean_ms")
+        assert row["regression"] and 80 < row["difference_percent"] < 120, row
+
+
 def test_a_stage_named_total_is_the_total():
     with folder() as place:
         place = pathlib.Path(place)

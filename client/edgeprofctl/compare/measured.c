@@ -108,13 +108,15 @@ static void take_stages(struct taking *taking)
 	for (size_t i = 0; i < data->stage_count; i++) {
 		const struct data_stage *stage = &data->stage[i];
 		char name[MEASURED_NAME_SIZE];
-		size_t same = 0; /* on several units */
+		size_t same = 0, alike = 0; /* on several units */
 		for (size_t j = 0; j < data->stage_count; j++) {
 			same += strcmp(data->stage[j].name, stage->name) == 0;
+			alike += strcmp(data->stage[j].shown, stage->shown) == 0;
 		}
 		bool unit = stage->unit[0] && same > 1, total = strcmp(stage->name, "total") == 0;
-		snprintf(name, sizeof(name), "%s%s%s%s", total ? "" : "stages/", stage->name,
-			unit ? "@" : "", unit ? stage->unit : "");
+		snprintf(name, sizeof(name), "%s%s%s%s", total ? "" : "stages/",
+			alike > 1 ? stage->name : stage->shown, unit ? "@" : "",
+			unit ? stage->unit : "");
 		struct measured_series *series = measured_add(taking->run, name, stage->count);
 		for (size_t j = 0; j < stage->count; j++) {
 			take(taking, series, stage->execution[j].at_s, stage->execution[j].ms);
