@@ -25,7 +25,7 @@ static const char block_start[] = "{\"block\":{", part_start[] = "{\"part\":{";
 static const struct json_field fields[] = {FIELD(block), FIELD(from_us), FIELD(to_us),
 	FIELD(from_mono_us), FIELD(mono_us), FIELD(history_us), FIELD(serial), FIELD(frames_done),
 	FIELD(warmup_left), FIELD(lost), FIELD(measured_mono_us), FIELD(measured_us),
-	FIELD(total_s), FIELD(kept_s)};
+	FIELD(rate_mono_us), FIELD(total_s), FIELD(kept_s)};
 #undef FIELD
 
 size_t session_point_write(

@@ -23,6 +23,7 @@ struct session_point {
 	uint64_t frames_done, warmup_left, lost;
 	uint64_t measured_mono_us; /* 0 = the warm-up goes on */
 	int64_t measured_us;	   /* the same by the wall clock as it was then */
+	uint64_t rate_mono_us;	   /* fps counts from there */
 	double total_s, kept_s; /* of all blocks; of those in the file when it was written last */
 };
 /* A line with newline: the bytes. is_block: it ends a block. */

@@ -47,7 +47,7 @@ struct session_run {
 	bool resumed;
 	struct trace_cursor cursor;
 	uint64_t begin_ns, measured_ns, ended_ns, to_ns; /* 0 = not yet, none */
-	uint64_t rate_ns, rate_from; /* where fps counts from: a frame's end, frames_done then */
+	uint64_t rate_ns;				 /* where fps counts from: a frame's end */
 	uint32_t warmup_left;
 	bool stopped, ending, last_block;
 	struct session_frames frames;

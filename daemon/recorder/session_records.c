@@ -73,11 +73,10 @@ static void note_rate(struct session_run *run, uint64_t t_ns)
 	struct session *row = run->row;
 	if (run->rate_ns == 0) {
 		run->rate_ns = row->warmup > 0 ? run->measured_ns : t_ns;
-		run->rate_from = row->warmup > 0 ? 0 : row->frames_done;
 	}
 	if (t_ns > run->rate_ns) {
-		row->fps = (double)(row->frames_done - run->rate_from) * 1e9 /
-			   (double)(t_ns - run->rate_ns);
+		const uint64_t frames = row->frames_done - (row->warmup == 0);
+		row->fps = (double)frames * 1e9 / (double)(t_ns - run->rate_ns);
 	}
 	if (row->frames_done % SESSION_RECENT == 0) {
 		row->progress_mean_ms = session_frames_mean_ms(&run->frames);

@@ -63,6 +63,7 @@ static void add_point(struct session_run *run, bool is_block)
 	point->lost = run->row->lost;
 	point->kept_s = run->kept_s + run->due_s;
 	point->measured_mono_us = run->measured_ns / 1000;
+	point->rate_mono_us = run->rate_ns / 1000;
 	point->measured_us = run->measured_ns > 0 ? (int64_t)run->row->measured_us : 0;
 	line_writer_add(
 		&run->lines, line, session_point_write(point, is_block, line, sizeof(line)));
@@ -345,6 +346,7 @@ static void begin_again(struct session_run *run, const struct session_found *fou
 		snprintf(row->cut, sizeof(row->cut), "not all was kept before a restart");
 	}
 	run->measured_ns = last->measured_mono_us * 1000;
+	run->rate_ns = last->rate_mono_us * 1000;
 	if (run->measured_ns > 0) {
 		row->state = SESSION_RUNNING;
 		run->to_ns =

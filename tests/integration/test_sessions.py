@@ -284,6 +284,22 @@ def test_it_goes_on_after_a_restart():
             assert row_of(daemon, "long") == row
 
 
+def test_the_rate_is_of_all_frames_also_after_a_restart():
+    with Daemon(FAST) as daemon, Script(daemon) as script:
+        daemon.call("StartSession", name="long", app="cam", warmup=0)
+        frames(script, 5)
+        until("5 frames", lambda: row_of(daemon, "long")["frames_done"] == 5)
+        begin_ns = time.monotonic_ns()
+        restarted(daemon, Daemon.stop)
+        sent = until("the app is back", going_on(daemon, script, 5))
+        end_ns = time.monotonic_ns()
+        frames(script, 20, sent)
+        until("all frames", lambda: row_of(daemon, "long")["frames_done"] == sent + 20)
+        daemon.call("StopSession", name="long")
+        row = ended(daemon, "long", "stopped")
+        assert row["fps"] <= (row["frames_done"] - 1) * 1e9 / (end_ns - begin_ns), row
+
+
 def test_what_was_written_of_a_killed_one_is_valid():
     with Daemon(FAST) as daemon, Script(daemon) as script:
         daemon.call("StartSession", name="torn", app="cam")
