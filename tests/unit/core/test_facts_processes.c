@@ -224,6 +224,12 @@ START_TEST(modes_are_copied)
 	ck_assert_str_eq(facts.governor, "powersave");
 	ck_assert_str_eq(facts.power_mode, "15W");
 	ck_assert_double_eq(facts.frequency_limit, 0.5);
+	modes.power_mode_name[0] = '\0'; /* nvpmodel.conf is not there or does not have it */
+	gather();
+	ck_assert_str_eq(facts.power_mode, "2");
+	modes.have_power_mode = false;
+	gather();
+	ck_assert_str_eq(facts.power_mode, "");
 }
 END_TEST
 

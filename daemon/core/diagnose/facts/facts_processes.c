@@ -124,6 +124,9 @@ static void add_modes(
 			 throttle_times_at(&core->throttle->times, seen_ns) == THROTTLE_YES;
 	memcpy(facts->governor, modes->governor, sizeof(facts->governor));
 	memcpy(facts->power_mode, modes->power_mode_name, sizeof(facts->power_mode));
+	if (modes->have_power_mode && !facts->power_mode[0]) {
+		snprintf(facts->power_mode, sizeof(facts->power_mode), "%d", modes->power_mode);
+	}
 	if (modes->frequency_limit > 0 && !throttled) {
 		facts->frequency_limit = modes->frequency_limit;
 	}
