@@ -111,6 +111,22 @@ def test_each_run_has_its_own_statistics():
             assert result.returncode == 64 and "--run" in result.stderr, (value, result)
 
 
+def test_reports_of_records_are_of_the_run_that_is_asked_for():
+    # covers G0.24
+    with Daemon() as daemon:
+        one_run(daemon, 10, 40)
+        one_run(daemon, 2, 60)
+        daemon.call("StartSession", name="s", seconds=0.01)
+        for more, count, mean_ms in ((), 60, 2), (("--run", "0"), 60, 2), (("--run", "-1"), 40, 10):
+            profile = json.loads(daemon.ctl("report", "cam", "--format", "profile", *more).stdout)
+            assert (profile["summary"]["frames_profiled"], profile["infer"]["mean_ms"]) == (count, mean_ms), (more, profile)
+        assert daemon.ctl("report", "cam", "--format", "profile", "--run", "-2").returncode == 2
+        for words in (["cam", "--all-runs", "--format", "json"], ["cam", "--all-runs", "--target", "x/y"],
+                      ["cam", "--card", "--run", "-1"], ["s", "--run", "-1"], ["s", "--all-runs"]):
+            refused = daemon.ctl("report", *words)
+            assert refused.returncode == 64 and "run" in refused.stderr and not refused.stdout, refused
+
+
 def test_processes_that_overlap_are_one_run():
     with Daemon() as daemon:
         with Script(daemon) as script:

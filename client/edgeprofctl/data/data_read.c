@@ -7,6 +7,7 @@
 #include "client/edgeprofctl/data/data_private.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,23 +124,36 @@ enum { ATTACH_US = 250000 };
 
 enum { TIME_SIZE = 32 };
 
-/* Since when the latest run of an app goes, and until when, "" = on; fails for an unknown app. */
-static int read_run(struct ctl *ctl, const char *app, char since[TIME_SIZE], char until[TIME_SIZE])
+/* When the run before it ended; 0 = there is none that is kept. */
+static double end_before(struct ctl *ctl, const char *app, const char *run)
 {
 	cJSON *reply, *parameters = ctl_parameters("app", app);
-	cJSON_AddNumberToObject(parameters, "run", 0);
-	int status = ctl_call(ctl, "ListStages", parameters, true, &reply);
-	if (status == CTL_NO_DATA) {
+	cJSON_AddNumberToObject(parameters, "run", run ? (double)strtol(run, NULL, 10) - 1 : -1);
+	ctl_try(ctl, "ListStages", parameters, &reply);
+	double until_us = json_number(json_first(reply, "totals"), "until_us");
+	cJSON_Delete(reply);
+	return until_us > 0 ? until_us : 0;
+}
+
+/* Since when the run of an app goes, and until when, "" = on; fails for an unknown app or run. */
+static int read_run(struct ctl *ctl, const char *app, char since[TIME_SIZE], char until[TIME_SIZE])
+{
+	cJSON *reply;
+	const char *earlier = ctl->options.runs.run;
+	int status = ctl_call(ctl, "ListStages", ctl_run_parameters(ctl, app), true, &reply);
+	if (status == CTL_NO_DATA && !earlier) {
 		ctl_fail(ctl, status, "no session, recording, app or file is named '%s'", app);
 	} else if (status == CTL_FINE) {
 		/* it counts from the moment of attaching, which may follow the first frame */
 		const cJSON *run = json_first(reply, "totals");
 		double since_us = json_number(run, "since_us") - ATTACH_US;
+		since_us = fmax(since_us, end_before(ctl, app, earlier));
 		double until_us = json_number(run, "until_us");
 		snprintf(since, TIME_SIZE, "@%.6f", since_us > 0 ? since_us / 1e6 : 0);
 		until[0] = '\0';
-		if (until_us > 0) { /* with the event that says how it ended */
-			snprintf(until, TIME_SIZE, "@%.6f", (until_us + ATTACH_US) / 1e6);
+		if (until_us > 0) { /* with the event that says how it ended, before the next run */
+			until_us += earlier && earlier[0] == '-' ? 0 : ATTACH_US;
+			snprintf(until, TIME_SIZE, "@%.6f", until_us / 1e6);
 		}
 		cJSON_Delete(reply);
 	}
@@ -234,6 +248,10 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 	struct data_gather *gather = calloc(1, sizeof(*gather));
 	ctl->quiet = true; /* where one source fails, the next may have the answer */
 	int status = gather ? find(ctl, what) : ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	if (status == CTL_FINE && ctl->replay && ctl->options.runs.run) {
+		status = ctl_fail(
+			ctl, CTL_USAGE, "--run works with apps only; '%s' is recorded", what);
+	}
 	if (status == CTL_FINE) {
 		gather->data = &data;
 		gather->replay = ctl->replay;

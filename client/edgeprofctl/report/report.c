@@ -160,9 +160,9 @@ static int run(struct ctl *ctl)
 	if (status != CTL_FINE) {
 		return status;
 	}
-	if (options->card && (format || options->output || options->target)) {
+	if (options->card && (format || options->output || options->target || options->runs.run)) {
 		return ctl_fail(ctl, CTL_USAGE,
-			"--card cannot be combined with --format, --output or --target");
+			"--card cannot be combined with --format, --output, --target or --run");
 	}
 	if (options->output && strcmp(options->output, "-") == 0) {
 		options->output = NULL;
@@ -174,6 +174,10 @@ static int run(struct ctl *ctl)
 	bool made = format || options->target || options->card;
 	if (!made && !is_file && !(what && is_session(ctl, what))) {
 		return report_live(ctl, what);
+	}
+	if (options->runs.all_runs) {
+		return ctl_fail(ctl, CTL_USAGE,
+			"--all-runs works with the plain report of an app only; use --run");
 	}
 	if (!what) {
 		status = only_app(ctl, only, sizeof(only));
