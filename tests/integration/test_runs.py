@@ -111,6 +111,21 @@ def test_each_run_has_its_own_statistics():
             assert result.returncode == 64 and "--run" in result.stderr, (value, result)
 
 
+def test_slow_frames_of_all_runs_add_up():
+    # covers G0.24
+    with Daemon("[frame cam]\ndeadline = 5ms\n") as daemon:
+        for _ in range(2):
+            with Script(daemon) as script:
+                script.tell([line for i in range(30) for line in (
+                    f"0 frame_begin 0 {i}", f"0 complete 0 infer {10 * MS} {i}", "0 frame_end 0")])
+                arrived(daemon, {"infer": 30})
+            ended(daemon)
+        for more, count in (({}, 30), ({"run": -1}, 30), ({"all_runs": True}, 60)):
+            row = daemon.call("GetFrames", app="cam", **more)["frames"][0]
+            assert row["misses"] == row["slow_count"] == count, (more, row)
+        assert " slow frames (60 in all)" in daemon.ctl("report", "cam", "--all-runs").stdout
+
+
 def test_reports_of_records_are_of_the_run_that_is_asked_for():
     # covers G0.24
     with Daemon() as daemon:

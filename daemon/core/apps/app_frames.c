@@ -105,7 +105,7 @@ static bool is_slow(const struct app_frames *frame_state, uint64_t took_ns)
 
 static void keep_slow(struct app_frames *frame_state, const struct frame *frame)
 {
-	frame_state->slow_seen++;
+	frame_state->app->frames->slow_seen++;
 	if (!frame_state->slow) {
 		frame_state->slow = mem_calloc(APP_SLOW_FRAMES, sizeof(*frame_state->slow));
 		if (!frame_state->slow) {

@@ -61,8 +61,7 @@ struct app_frames {
 	uint64_t record_ns;
 	uint64_t unfinished; /* frames with stages that no FRAME record ended */
 	uint64_t slow_ns;    /* a frame that takes longer is slow; 0 = not known yet */
-	uint64_t slow_seen;
-	struct frame *slow; /* ring of copies; NULL until the first */
+	struct frame *slow;  /* ring of copies; NULL until the first */
 	size_t slow_count, slow_next;
 	size_t ticks;
 	bool unordered; /* the ticks are not ascending */

@@ -62,9 +62,10 @@ struct frames_series {
 
 struct frames {
 	struct frames_settings settings;
-	uint64_t count;	 /* ticks since the start */
-	uint64_t misses; /* frames over the deadline */
-	uint64_t judged; /* frames that had a deadline */
+	uint64_t count;	    /* ticks since the start */
+	uint64_t misses;    /* frames over the deadline */
+	uint64_t judged;    /* frames that had a deadline */
+	uint64_t slow_seen; /* counted by app_frames.c */
 	uint64_t consecutive_misses, longest_misses;
 	uint64_t worst_ns;	  /* longest frame over its deadline; 0 = none */
 	uint64_t zero_deltas;	  /* two ticks of the same time */

@@ -99,7 +99,7 @@ void report_slow_frames(struct report *report)
 		return;
 	}
 	report_line(report, "\nSlowest of the last %zu slow frames (%" PRIu64 " in all)", count,
-		report->app->frame_state->slow_seen);
+		report->app->frames->slow_seen);
 	for (size_t n = 0; n < APP_REPORT_SLOW && n < count; n++) {
 		size_t slowest = n;
 		for (size_t i = n + 1; i < count; i++) {

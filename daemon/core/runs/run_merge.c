@@ -32,8 +32,9 @@ static const size_t stage_max[] = {
 #undef STAGE
 #define FRAMES(member) offsetof(struct frames, member)
 static const size_t frames_sums[] = {FRAMES(count), FRAMES(misses), FRAMES(judged),
-	FRAMES(zero_deltas), FRAMES(out_of_order), FRAMES(skipped_ids), FRAMES(ids.sequences),
-	FRAMES(warmup_skipped), FRAMES(times.unknown_count), FRAMES(latencies.unknown_count)};
+	FRAMES(slow_seen), FRAMES(zero_deltas), FRAMES(out_of_order), FRAMES(skipped_ids),
+	FRAMES(ids.sequences), FRAMES(warmup_skipped), FRAMES(times.unknown_count),
+	FRAMES(latencies.unknown_count)};
 static const size_t frames_max[] = {FRAMES(worst_ns), FRAMES(longest_misses)};
 #undef FRAMES
 

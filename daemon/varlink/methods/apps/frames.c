@@ -70,7 +70,7 @@ static void count_fields(struct json *out, const struct app *app, const struct f
 	json_unsigned(out, "late", tied && tied->table ? tied->table->late : 0);
 	json_unsigned(out, "forced", tied && tied->table ? tied->table->forced : 0);
 	json_unsigned(out, "unfinished", tied ? tied->unfinished : 0);
-	json_unsigned(out, "slow_count", tied ? tied->slow_seen : 0);
+	json_unsigned(out, "slow_count", frames->slow_seen);
 	uint64_t slow_ns = frames->deadline_ns ? frames->deadline_ns : tied ? tied->slow_ns : 0;
 	if (slow_ns > 0) {
 		json_number(out, "slow_over_ms", (double)slow_ns / 1e6);
