@@ -197,6 +197,17 @@ def test_slices_have_compute_unit_and_category_also_of_a_run_before():
         assert told == want, told
 
 
+def test_frames_have_the_name_of_no_stage():
+    code = "import edgeprof\nedgeprof.connect('cam')\nfor i in range(9):\n  with edgeprof.frame(i), edgeprof.stage('infer'): pass"
+    with Daemon() as daemon:
+        env = dict(daemon.env, PYTHONPATH=str(SOURCE / "client" / "python"))
+        subprocess.run(["python3", "-c", code], env=env, check=True, timeout=60)
+        until("it has ended", lambda: app_state(daemon, "cam") == "ended")
+        text = daemon.ctl("trace", "cam", "--format", "csv", "--sensors", "").stdout
+        names = sorted((r["kind"], r["name"]) for r in csv.DictReader(io.StringIO(text)) if r["thread"])
+        assert names == [("complete", "infer")] * 9 + [("frame", "")] * 9, names
+
+
 def send_statsd(daemon, lines):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(5)

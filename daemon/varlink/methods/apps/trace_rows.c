@@ -125,7 +125,9 @@ static void make_cells(struct trace_batch *batch, struct cells cells[TRACE_ROWS]
 {
 	for (size_t i = 0; i < batch->rows; i++) {
 		cells[i] = cells_of(&batch->row[i]);
-		cells[i].name = index_of(batch, batch->row[i].record.stage);
+		const struct proto_record *record = &batch->row[i].record;
+		const bool none = record->kind == PROTO_KIND_FRAME; /* its stage means nothing */
+		cells[i].name = index_of(batch, none ? TRACE_NO_NAME : record->stage);
 	}
 	for (size_t i = 0; i < batch->rows; i++) {
 		const struct proto_record *record = &batch->row[i].record;
