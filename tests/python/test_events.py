@@ -176,6 +176,63 @@ assert c["dropped"] == 0 and c["sent"] == 8*300*4 + 41 + 12 + 2, c
         self.assertGreaterEqual(stages["shared"]["max_ms"], 59)
         self.assertEqual(counts["generator"], 1)
 
+    def test_steps_of_decorated_generators_are_executions(self):
+        code = """
+import asyncio, edgeprof, functools, inspect, time
+edgeprof.connect("steps")
+def body(n):
+    got = []
+    for i in range(n):
+        try: got.append((yield i))
+        except KeyError: got.append("key")
+        except GeneratorExit: got.append("closed"); ended.append(got); raise
+    return got
+ended = []
+plain, timed = body, edgeprof.timed("step")(body)
+assert inspect.isgeneratorfunction(timed) and timed.__name__ == "body"
+for item in timed(3): time.sleep(0.02)             # 4 executions, none of which is the consumer's
+def uses(make):
+    g = make(4)
+    yield next(g), g.send("a"), g.throw(KeyError("k")), next(g)  # 4
+    try: g.send("b")                                             # 1
+    except StopIteration as end: yield end.value
+    g = make(2); next(g); g.close(); yield ended.pop()           # 1: nothing is executed by close()
+    g = make(2); next(g)                                         # 2, of which one fails
+    try: g.throw(ValueError("v"))
+    except ValueError as error: yield str(error)
+    def around(): return (yield from make(1))
+    yield list(around()), list(make(0))                          # 2 + 1
+assert list(uses(timed)) == list(uses(plain)), list(uses(timed))
+@edgeprof.timed("wait")
+async def waits(n):
+    try:
+        for i in range(n):
+            await asyncio.sleep(0.01)
+            if (yield i) == "end": return
+    finally: ended.append(n)
+@edgeprof.timed("first")
+async def first():
+    async for item in waits(7): return item
+async def main():
+    assert [i async for i in waits(3)] == [0, 1, 2]              # 4
+    a = waits(4); assert await a.asend(None) == 0                # 2
+    try: await a.asend("end")
+    except StopAsyncIteration: pass
+    a = waits(5); await a.asend(None); await a.aclose()          # 1
+    a = waits(6); await a.asend(None)                            # 2, of which one fails
+    try: await a.athrow(ValueError("v"))
+    except ValueError: pass
+    assert [await first() for _ in range(2)] == [0, 0]           # 2
+    while ended != [3, 4, 5, 6, 7, 7]: await asyncio.sleep(0.01) # the loop closes those
+asyncio.run(main())
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "steps") or {}).get("state") == "ended")
+        stages = self.stages("steps")
+        self.assertEqual({n: (s["total_count"], s["failed"]) for n, s in stages.items()},
+                         {"step": (15, 1), "wait": (11, 1), "first": (2, 0)})
+        self.assertGreaterEqual(stages["wait"]["mean_ms"], 5)
+
     def test_tasks_end_in_any_order(self):
         code = """
 import asyncio, edgeprof, threading

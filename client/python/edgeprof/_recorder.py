@@ -51,8 +51,9 @@ def counts() -> Dict[str, Any]:
 def timed(name: str, **options: Any) -> Callable[[_F], _F]:
     """A decorator: every call of the function is a run of the stage. options: those of stage().
 
-    A coroutine function is timed from its first step to its end, waiting included; of a generator
-    function only the call is timed, not its steps: use stage() in its body."""
+    A coroutine function is timed from its first step to its end, waiting included. Of a generator
+    function each step is a run, from where it is resumed to its next yield or its end; of an
+    asynchronous one, too, waiting included."""
     stage(name, **options)  # wrong arguments raise here, not at the first call
 
     def decorate(function: _F) -> _F:
@@ -66,6 +67,50 @@ def timed(name: str, **options: Any) -> Callable[[_F], _F]:
                     return await function(*args, **kwargs)
 
             return run_async  # type: ignore[return-value]
+
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def run_steps(*args: Any, **kwargs: Any) -> Any:
+                body = function(*args, **kwargs)
+                step, value = body.send, None
+                while True:
+                    with stage(name, **options):
+                        try:
+                            item = step(value)
+                        except StopIteration as end:
+                            return end.value
+                    try:
+                        step, value = body.send, (yield item)
+                    except GeneratorExit:
+                        body.close()
+                        raise
+                    except BaseException as error:
+                        step, value = body.throw, error
+
+            return run_steps  # type: ignore[return-value]
+
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def run_async_steps(*args: Any, **kwargs: Any) -> Any:
+                body = function(*args, **kwargs)
+                step, value = body.asend, None
+                while True:
+                    with stage(name, **options):
+                        try:
+                            item = await step(value)
+                        except StopAsyncIteration:
+                            return
+                    try:
+                        step, value = body.asend, (yield item)
+                    except GeneratorExit:
+                        await body.aclose()
+                        raise
+                    except BaseException as error:
+                        step, value = body.athrow, error
+
+            return run_async_steps  # type: ignore[return-value]
 
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
