@@ -311,6 +311,21 @@ def test_a_live_app_and_its_recording_report_the_same_stages():
         assert "PIPELINE PROFILING REPORT" in card.stdout, card
 
 
+def test_the_report_begins_with_the_oldest_record_that_is_kept():
+    with Daemon("[recorder]\nmemory = 64K\n") as daemon, Script(daemon) as script:
+        began = time.monotonic_ns()
+        until("a second later", lambda: time.monotonic_ns() - began > 1e9)
+        for i in range(5000):
+            script.tell([f"0 complete {time.monotonic_ns()} infer 1000 {i}"])
+        until("all of it", lambda: daemon.call("ListStages", app="cam")["stages"][0]["total_count"] == 5000)
+        run = daemon.call("ListStages", app="cam", run=0)["totals"][0]
+        tree = json.loads(daemon.ctl("report", "cam", "--format", "json").stdout)
+        assert tree["summary"]["frames_profiled"] < 5000 and tree["recording"]["overwritten"], tree["recording"]
+        assert tree["session"]["started_us"] > run["since_us"] + 1e6, (tree["session"], run)
+        assert "the run began earlier: its older records were overwritten" in tree["warnings"], tree["warnings"]
+        assert not any(w.startswith("no warm-up") for w in tree["warnings"]), tree["warnings"]
+
+
 def test_the_report_of_an_app_that_ended_ends_with_it():
     with Daemon() as daemon:
         with Script(daemon) as script:

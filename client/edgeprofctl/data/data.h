@@ -78,6 +78,7 @@ struct data {
 	size_t warmup;	   /* frames (without frames: executions of each stage) skipped already */
 	double kept_share; /* of the time, after thinning: 1 = all */
 	uint64_t lost;	   /* records */
+	bool overwritten;  /* of a live app: the span begins after the run, with what is kept */
 	const char *incomplete; /* NULL, or why numbers are not of all: one sentence */
 
 	size_t frame_count;

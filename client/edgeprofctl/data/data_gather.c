@@ -187,6 +187,16 @@ static void add_happening(struct data_gather *gather, const struct trace_event *
 static void on_begin(struct trace *trace)
 {
 	struct data_gather *gather = trace->user;
+	uint32_t app = gather->replay ? TRACE_NO_APP : trace_app_index(trace, gather->wanted_name);
+	if (app != TRACE_NO_APP) { /* the daemon may have had no memory for all of the run */
+		const cJSON *row = cJSON_GetArrayItem(json_get(trace->start, "apps"), (int)app);
+		int64_t oldest_us = json_integer(row, "oldest_mono_us");
+		if (json_number(row, "overwritten") > 0 && oldest_us > 0 &&
+			(uint64_t)oldest_us * 1000 > trace->from_ns) {
+			trace->from_ns = (uint64_t)oldest_us * 1000;
+			gather->data->overwritten = true;
+		}
+	}
 	gather->begin_ns = trace->from_ns;
 	gather->data->begin_us = trace_clock_time_us(&trace->clock, trace->from_ns);
 	gather->pairs.report = on_pair;

@@ -87,8 +87,9 @@ static void add_warnings(cJSON *tree, const struct data *data)
 		"{recording.measured_s:1} s: caches, clocks and heat settle later]",
 		"[{recording.kept_percent:is}{!recording.kept_percent>=100}"
 		"{recording.kept_percent:0} % of the time was kept: counts and sums are too low]",
-		"[{!frames.warmup_skipped>=1}{!session.warmup>=1}no warm-up: the first frames "
-		"count]",
+		"[{?recording.overwritten}the run began earlier: its older records were "
+		"overwritten|{!frames.warmup_skipped>=1}{!session.warmup>=1}no warm-up: the first "
+		"frames count]",
 		"[{?recording.lost}{recording.lost:0} records were lost: counts and sums are too "
 		"low]",
 		"[{?frames.throttled_percent}the hardware throttled in "
@@ -99,6 +100,7 @@ static void add_warnings(cJSON *tree, const struct data *data)
 	cJSON *warnings = cJSON_AddArrayToObject(tree, "warnings");
 	const char *build = data_tag(data, "build");
 	report_add_word(recording, "incomplete", data->incomplete);
+	ctl_add_flag(recording, "overwritten", data->overwritten);
 	json_add_number(recording, "measured_s",
 		data->frame_time_ms.mean * (double)data->frame_time_ms.count / 1000);
 	json_add_number(recording, "kept_percent", 100 * data->kept_share);
