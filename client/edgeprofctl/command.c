@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client/edgeprofctl/help.h"
+#include "client/edgeprofctl/similar.h"
 #include "client/edgeprofctl/term/format.h"
 #include "proto/text.h"
 
@@ -125,7 +126,7 @@ static void report(const struct grammar *grammar, int code, char **argv)
 	struct label name = format_word(word + strspn(word, "-"));
 	name.text[strcspn(name.text, "=")] = '\0';
 	bool unknown = code == '?' && optopt < LONG_CODE;
-	struct similar similar = help_similar(name.text);
+	struct similar similar = similar_to(name.text);
 	const struct verb *verb = NULL;
 	for (char **at = argv + 1; unknown && *at && !verb; at++) {
 		verb = find_verb(grammar->verbs, *at);
@@ -133,7 +134,7 @@ static void report(const struct grammar *grammar, int code, char **argv)
 	const struct option_spec *const tables[] = {common_options, verb ? verb->options : NULL};
 	for (size_t i = 0; unknown && strlen(name.text) > 2 && i < 2; i++) {
 		for (const struct option_spec *spec = tables[i]; spec && spec->name; spec++) {
-			help_similar_add(&similar, spec->name);
+			similar_add(&similar, spec->name);
 		}
 	}
 	fprintf(stderr,

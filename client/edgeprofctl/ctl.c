@@ -11,7 +11,6 @@
 #include "client/edgeprofctl/link/client.h"
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/link/merge.h"
-#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
@@ -73,73 +72,12 @@ static int wire_failed(struct ctl *ctl, const char *method, int error)
 	return status;
 }
 
-/* What a Varlink error means for a person: templates of its parameters and `asked`, the method. */
-static const struct {
-	const char *name;
-	enum ctl_exit status;
-	const char *text;
-} errors[] = {
-	{"NotFound", CTL_NO_DATA,
-		"[{?name=worst}no frame to explain yet|there is no {what} '{name}']"
-		"[{?what=metric}; 'edgeprofctl sensors --all' lists them|"
-		"{?what=app}; 'edgeprofctl apps' lists them|"
-		"{?what=frame}; 'edgeprofctl frames APP --recent' lists them|"
-		"{?what=source}; 'edgeprofctl source list' lists them|"
-		"{?what=recording}; 'edgeprofctl record list' lists them|"
-		"{?what=session}; 'edgeprofctl session list' lists them|"
-		"{?what=watch}; 'edgeprofctl ps' lists them|"
-		"{?what=silence}; 'edgeprofctl silence' lists them|"
-		"{?what=alert rule}; 'edgeprofctl rules' lists them]"},
-	{"NotPermitted", CTL_NOT_PERMITTED,
-		"{asked} [{?asked=StartSession}of another user's app ]is permitted for root and "
-		"group [{group}|edgeprof] only; join it: sudo usermod -aG [{group}|edgeprof] "
-		"$USER, then log in again"},
-	{"ReloadFailed", CTL_BAD_NEWS, "reload rejected: {text}"},
-	{"ConfigurationInvalid", CTL_UNREACHABLE,
-		"edgeprofd cannot start: invalid configuration ('sudo edgeprofd "
-		"--check-config' shows all errors)[: {text}]"},
-	{"RecordFailed", CTL_BAD_NEWS, "recording failed: {text}"},
-	{"SessionFailed", CTL_BAD_NEWS, "{asked}: {text}"},
-	{"LimitReached", CTL_BAD_NEWS, "{asked}: limit of {limit:0} {what} reached"},
-	{"TooLarge", CTL_USAGE, "{asked}: reply too large; ask for less"},
-	{"InvalidParameter", CTL_USAGE, "{asked}: the daemon rejects the value of '{parameter}'"},
-	{"MethodNotFound", CTL_UNREACHABLE,
-		"the daemon does not support {asked}; it may be older than edgeprofctl"},
-	{"MethodNotImplemented", CTL_UNREACHABLE,
-		"the daemon does not support {asked}; it may be older than edgeprofctl"},
-};
-
-static int call_failed(struct ctl *ctl, const char *method, const char *error, cJSON *parameters)
-{
-	char bytes[sizeof(ctl->failure)];
-	struct text text = TEXT_IN(bytes);
-	static const char *const interfaces[] = {"io.edgeprof.", "org.varlink.service."};
-	const char *name = error;
-	for (size_t i = 0; i < sizeof(interfaces) / sizeof(interfaces[0]); i++) {
-		name += text_starts_with(name, interfaces[i]) ? strlen(interfaces[i]) : 0;
-	}
-	json_clean(parameters, ctl->style.utf8);
-	cJSON_AddStringToObject(parameters, "asked", method);
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		if (strcmp(errors[i].name, name) == 0) {
-			/* only who gets no connection has not reached the daemon */
-			bool unreached =
-				strcmp(name, "LimitReached") == 0 &&
-				text_starts_with(json_word(parameters, "what"), "connections");
-			template_add(&text, errors[i].text, parameters, ctl->style.utf8);
-			return ctl_fail(
-				ctl, unreached ? CTL_UNREACHABLE : errors[i].status, "%s", bytes);
-		}
-	}
-	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the daemon replied with %s", method, error);
-}
-
 /* Takes the reply apart: its parameters, or the error reported. */
 static int open_reply(struct ctl *ctl, const char *method, struct reply *reply, cJSON **ret)
 {
 	int status = CTL_FINE;
 	if (reply->error) {
-		status = call_failed(ctl, method, reply->error, reply->parameters);
+		status = ctl_refused(ctl, method, reply->error, reply->parameters);
 	} else {
 		*ret = reply->parameters;
 		reply->parameters = NULL;

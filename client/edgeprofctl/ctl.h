@@ -155,3 +155,10 @@ void *ctl_memory(size_t count, size_t size);
 /* One line on stderr ("edgeprofctl: …"), or into `failure` when quiet. Returns `status`. */
 int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Reports an error that the daemon replied with; the exit status. */
+int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *parameters);
+struct text;
+/* Adds the name that may be meant by one that the daemon does not know (what: as in its error
+ * NotFound), or the command that lists the names. */
+void ctl_add_hint(struct ctl *ctl, struct text *text, const char *what, const char *name);

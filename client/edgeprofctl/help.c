@@ -4,12 +4,12 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
+#include "client/edgeprofctl/similar.h"
 #include "client/edgeprofctl/term/format.h"
 #include "proto/text.h"
 
-enum { LEFT_WIDTH = 32, NAME_LONGEST = 16, LINE_SIZE = 4096, VERBS_MAX = 128 };
+enum { LEFT_WIDTH = 32, LINE_SIZE = 4096, VERBS_MAX = 128 };
 
 /* "  -n, --lines N   the last N entries": a line, or two where the left side is long. */
 static void print_options(const struct option_spec *spec, FILE *out)
@@ -64,48 +64,11 @@ void help_overview(const struct verb *const *verbs, FILE *out)
 	fputs("\n'edgeprofctl COMMAND --help' explains a command and gives an example.\n", out);
 }
 
-/* Changes of one letter between two words; what is beyond a verb's length is ignored. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[NAME_LONGEST + 1];
-	size_t width = strnlen(b, NAME_LONGEST);
-	for (size_t j = 0; j <= width; j++) {
-		row[j] = (unsigned)j;
-	}
-	for (size_t i = 1; i <= NAME_LONGEST && a[i - 1] != '\0'; i++) {
-		unsigned diagonal = row[0];
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= width; j++) {
-			unsigned best = diagonal + (tolower((unsigned char)a[i - 1]) != b[j - 1]);
-			diagonal = row[j];
-			best = row[j] + 1 < best ? row[j] + 1 : best;
-			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-		}
-	}
-	return row[width];
-}
-
-struct similar help_similar(const char *word)
-{
-	return (struct similar){word, NULL, strlen(word) > 4 ? 3 : 2};
-}
-
-void help_similar_add(struct similar *similar, const char *name)
-{
-	const char *word = similar->word;
-	bool begins = strlen(word) > 1 && strncasecmp(name, word, strlen(word)) == 0;
-	unsigned far = begins ? 0 : distance(word, name);
-	if (far < similar->min) {
-		similar->min = far;
-		similar->name = name;
-	}
-}
-
 void help_unknown_verb(const struct verb *const *verbs, const char *word)
 {
-	struct similar similar = help_similar(word);
+	struct similar similar = similar_to(word);
 	for (; *verbs; verbs++) {
-		help_similar_add(&similar, (*verbs)->name);
+		similar_add(&similar, (*verbs)->name);
 	}
 	fprintf(stderr, "edgeprofctl: unknown command '%s'%s%s%s\nTry 'edgeprofctl --help'.\n",
 		format_word(word).text, similar.name ? "; did you mean '" : "",

@@ -12,14 +12,6 @@ void help_verb(const struct verb *verb, FILE *out);
 /* "Usage: edgeprofctl VERB …", one line. */
 void help_synopsis(const struct verb *verb, FILE *out);
 
-/* The name most similar to a word that was typed, among those that are added. */
-struct similar {
-	const char *word, *name; /* NULL: none is similar */
-	unsigned min;
-};
-struct similar help_similar(const char *word);
-void help_similar_add(struct similar *similar, const char *name);
-
 /* How to begin, for somebody who typed nothing. */
 void help_start(const struct verb *const *verbs, FILE *out);
 

@@ -13,6 +13,7 @@ import subprocess
 import time
 
 from harness import BUILD, WRITER, Daemon, program, run_tests, until
+from reckoning import Script
 
 ACTOR = BUILD / "tests" / "integration" / "app-actor"
 
@@ -94,6 +95,31 @@ def test_the_name_that_an_app_gave_itself_finds_it():
 
 
 # covers G0.8 G0.9 G0.10
+def test_a_mistyped_name_is_answered_by_the_one_that_was_meant():
+    with Daemon() as daemon, Script(daemon, "camera") as script:
+        script.tell([f"0 complete {time.monotonic_ns()} infer 1000 1"])
+        until("its metrics", lambda: daemon.metric("stage/camera/infer/p95_ms"))
+        for words, meant in {
+            ("stages", "camra"): "there is no app 'camra'; did you mean 'camera'?",
+            ("diagnose", "Camera2"): "there is no app 'Camera2'; did you mean 'camera'?",
+            ("frames", "cam"): "there is no app 'cam'; did you mean 'camera'?",
+            ("frames", "other"): "there is no app 'other'; 'edgeprofctl apps' lists them",
+            ("report", "camrea", "-o", "x.html"): "no session, recording, app or file is named 'camrea'; did you mean 'camera'?",
+            ("sensors", "memroy"): "there is no metric 'memroy'; did you mean 'memory'?",
+            ("history", "stage/camera/infr/p95_ms"):
+                "there is no metric 'stage/camera/infr/p95_ms'; did you mean 'stage/camera/infer/p95_ms'?",
+            ("history", "nothing_of_the_kind"):
+                "there is no metric 'nothing_of_the_kind'; 'edgeprofctl sensors --all' lists them",
+            ("source", "disable", "porcess"): "there is no source 'porcess'; did you mean 'process'?",
+            ("silence", "tempreature", "1h"): "there is no alert rule 'tempreature'; did you mean 'temperature'?",
+            ("rules", "memroy"): "no alert rule matches 'memroy'; did you mean 'memory'?",
+            ("session", "show", "one"): "there is no session 'one'; 'edgeprofctl session list' lists them",
+        }.items():
+            done = daemon.ctl(*words)
+            assert (done.returncode, done.stderr) == (2, f"edgeprofctl: {meant}\n"), (words, done)
+            assert daemon.ctl("-j", *words).stderr == done.stderr, words
+
+
 def test_pair_of_marks_around_a_load_tells_its_memory():
     with Daemon() as daemon, Actor(daemon) as actor:
         attached(daemon, actor)

@@ -11,6 +11,7 @@
 #include "client/edgeprofctl/verb.h"
 #include "client/edgeprofctl/term/when.h"
 #include "proto/name.h"
+#include "proto/text.h"
 
 static void show_rules(struct ctl *ctl, const cJSON *reply)
 {
@@ -44,9 +45,12 @@ static int run_rules(struct ctl *ctl)
 		return status;
 	}
 	if (listing_narrow(reply, "rules", wanted, glob) == 0 && glob) {
+		char bytes[sizeof(ctl->failure)];
+		struct text text = TEXT_IN(bytes);
 		cJSON_Delete(reply);
-		return ctl_fail(ctl, CTL_NO_DATA,
-			"no alert rule matches '%s'; 'edgeprofctl rules' lists them", glob);
+		text_add(&text, "no alert rule matches '%s'", glob);
+		ctl_add_hint(ctl, &text, "alert rule", glob);
+		return ctl_fail(ctl, CTL_NO_DATA, "%s", bytes);
 	}
 	return ctl_answer(ctl, reply, show_rules);
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* errors.c: says what an error of the daemon means, and for a name that it does not know which one
+ * may be meant, or where the names are listed. */
+#include "client/edgeprofctl/ctl.h"
+
+#include <string.h>
+
+#include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/similar.h"
+#include "client/edgeprofctl/template.h"
+#include "proto/text.h"
+
+/* What a Varlink error means for a person: templates of its parameters and `asked`, the method. */
+static const struct {
+	const char *name;
+	enum ctl_exit status;
+	const char *text;
+} errors[] = {
+	{"NotFound", CTL_NO_DATA,
+		"[{?name=worst}no frame to explain yet|there is no {what} '{name}']"},
+	{"NotPermitted", CTL_NOT_PERMITTED,
+		"{asked} [{?asked=StartSession}of another user's app ]is permitted for root and "
+		"group [{group}|edgeprof] only; join it: sudo usermod -aG [{group}|edgeprof] "
+		"$USER, then log in again"},
+	{"ReloadFailed", CTL_BAD_NEWS, "reload rejected: {text}"},
+	{"ConfigurationInvalid", CTL_UNREACHABLE,
+		"edgeprofd cannot start: invalid configuration ('sudo edgeprofd "
+		"--check-config' shows all errors)[: {text}]"},
+	{"RecordFailed", CTL_BAD_NEWS, "recording failed: {text}"},
+	{"SessionFailed", CTL_BAD_NEWS, "{asked}: {text}"},
+	{"LimitReached", CTL_BAD_NEWS, "{asked}: limit of {limit:0} {what} reached"},
+	{"TooLarge", CTL_USAGE, "{asked}: reply too large; ask for less"},
+	{"InvalidParameter", CTL_USAGE, "{asked}: the daemon rejects the value of '{parameter}'"},
+	{"MethodNotFound", CTL_UNREACHABLE,
+		"the daemon does not support {asked}; it may be older than edgeprofctl"},
+	{"MethodNotImplemented", CTL_UNREACHABLE,
+		"the daemon does not support {asked}; it may be older than edgeprofctl"},
+};
+
+/* What can be not found, where its names are, and the command that lists them. */
+static const struct list {
+	const char *what, *method, *array, *name, *command;
+} lists[] = {
+	{"app", "ListApps", "apps", "name", "apps"},
+	{"metric", "ListMetrics", "metrics", "name", "sensors --all"},
+	{"frame", NULL, NULL, NULL, "frames APP --recent"},
+	{"source", "ListSources", "sources", "name", "source list"},
+	{"recording", "ListRecordings", "recordings", "name", "record list"},
+	{"session", "ListSessions", "sessions", "name", "session list"},
+	{"watch", NULL, NULL, NULL, "ps"},
+	{"silence", NULL, NULL, NULL, "silence"},
+	{"alert rule", "ListRules", "rules", "rule", "rules"},
+};
+
+/* A word without a '/' may be any segment of a metric's name. */
+static void compare(struct similar *similar, const struct list *list, const cJSON *row)
+{
+	char *rest = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, list->name));
+	bool whole = strcmp(list->what, "metric") != 0 || strchr(similar->word, '/');
+	while (rest) {
+		similar_add(similar, whole ? rest : strsep(&rest, "/"));
+		rest = whole ? NULL : rest;
+	}
+}
+
+void ctl_add_hint(struct ctl *ctl, struct text *text, const char *what, const char *name)
+{
+	const struct list *list = lists, *end = lists + sizeof(lists) / sizeof(lists[0]);
+	while (list < end && strcmp(list->what, what) != 0) {
+		list++;
+	}
+	if (list == end) {
+		return;
+	}
+	cJSON *reply = NULL;
+	struct similar similar = similar_to(name);
+	if (list->method) {
+		bool apps = list == lists;
+		ctl_try(ctl, list->method, ctl_add_flag(NULL, "all", apps), &reply);
+	}
+	for (const cJSON *row = json_first(reply, list->array); row; row = row->next) {
+		compare(&similar, list, row);
+	}
+	text_add(text, similar.name ? "; did you mean '%s'?" : "; 'edgeprofctl %s' lists them",
+		similar.name ? similar.name : list->command);
+	cJSON_Delete(reply);
+}
+
+int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *parameters)
+{
+	char bytes[sizeof(ctl->failure)];
+	struct text text = TEXT_IN(bytes);
+	static const char *const interfaces[] = {"io.edgeprof.", "org.varlink.service."};
+	const char *name = error;
+	for (size_t i = 0; i < sizeof(interfaces) / sizeof(interfaces[0]); i++) {
+		name += text_starts_with(name, interfaces[i]) ? strlen(interfaces[i]) : 0;
+	}
+	json_clean(parameters, ctl->style.utf8);
+	cJSON_AddStringToObject(parameters, "asked", method);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		if (strcmp(errors[i].name, name) == 0) {
+			/* only who gets no connection has not reached the daemon */
+			bool unreached =
+				strcmp(name, "LimitReached") == 0 &&
+				text_starts_with(json_word(parameters, "what"), "connections");
+			template_add(&text, errors[i].text, parameters, ctl->style.utf8);
+			if (strcmp(name, "NotFound") == 0 && !ctl->quiet) {
+				ctl_add_hint(ctl, &text, json_word(parameters, "what"),
+					json_word(parameters, "name"));
+			}
+			return ctl_fail(
+				ctl, unreached ? CTL_UNREACHABLE : errors[i].status, "%s", bytes);
+		}
+	}
+	return ctl_fail(ctl, CTL_UNREACHABLE, "%s: the daemon replied with %s", method, error);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* similar.h: finds the name that was meant by a word that is mistyped. */
+#pragma once
+
+/* The name most similar to the word, among those that are added. */
+struct similar {
+	const char *word, *name; /* NULL: none is similar */
+	unsigned min;
+};
+struct similar similar_to(const char *word);
+void similar_add(struct similar *similar, const char *name);
