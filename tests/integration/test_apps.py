@@ -112,12 +112,18 @@ def test_a_mistyped_name_is_answered_by_the_one_that_was_meant():
                 "there is no metric 'nothing_of_the_kind'; 'edgeprofctl sensors --all' lists them",
             ("source", "disable", "porcess"): "there is no source 'porcess'; did you mean 'process'?",
             ("silence", "tempreature", "1h"): "there is no alert rule 'tempreature'; did you mean 'temperature'?",
+            ("alerts", "tempreature"): "no alert or rule matches 'tempreature'; did you mean 'temperature'?",
+            ("alerts", "--all", "cpu:x"): "no alert or rule matches 'cpu:x'; did you mean 'cpu'?",
+            ("alerts", "--recent", "x*"): "no alert or rule matches 'x*'; 'edgeprofctl rules' lists them",
             ("rules", "memroy"): "no alert rule matches 'memroy'; did you mean 'memory'?",
             ("session", "show", "one"): "there is no session 'one'; 'edgeprofctl session list' lists them",
         }.items():
             done = daemon.ctl(*words)
             assert (done.returncode, done.stderr) == (2, f"edgeprofctl: {meant}\n"), (words, done)
             assert daemon.ctl("-j", *words).stderr == done.stderr, words
+        for words in (["temperature"], ["--recent", "temperature"], ["--all", "cpu"], ["cpu/utilization"]):
+            done = daemon.ctl("alerts", *words)  # rules without anything to watch, and one that is fine
+            assert (done.returncode, done.stderr) == (0, ""), (words, done)
 
 
 def test_pair_of_marks_around_a_load_tells_its_memory():

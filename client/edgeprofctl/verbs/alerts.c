@@ -10,6 +10,7 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
 #include "proto/name.h"
+#include "proto/text.h"
 
 enum { USUAL_RECENT = 20, NAMED_IN_CHECK = 3 };
 
@@ -179,6 +180,27 @@ static void sort_by_time(cJSON *reply)
 	}
 }
 
+/* Nothing matched: fails unless there are alerts or rules that do, which are quiet then. */
+static int check_known(struct ctl *ctl, const char *glob)
+{
+	static const char *const lists[][2] = {{"ListRules", "rules"}, {"ListAlerts", "alerts"}};
+	char bytes[sizeof(ctl->failure)];
+	struct text text = TEXT_IN(bytes);
+	for (size_t i = 0; i < 2; i++) {
+		cJSON *reply;
+		int status =
+			ctl_call(ctl, lists[i][0], ctl_add_flag(NULL, "all", i > 0), true, &reply);
+		bool known = status == CTL_FINE && listing_narrow(reply, lists[i][1], wanted, glob);
+		cJSON_Delete(status == CTL_FINE ? reply : NULL);
+		if (status != CTL_FINE || known) {
+			return status;
+		}
+	}
+	text_add(&text, "no alert or rule matches '%s'", glob);
+	ctl_add_hint(ctl, &text, "alert rule", glob);
+	return ctl_fail(ctl, CTL_NO_DATA, "%s", bytes);
+}
+
 static int recent(struct ctl *ctl, const char *glob)
 {
 	cJSON *parameters = cJSON_CreateObject();
@@ -190,8 +212,12 @@ static int recent(struct ctl *ctl, const char *glob)
 		return status;
 	}
 	sort_by_time(reply);
-	if (glob) {
-		listing_narrow(reply, "transitions", wanted, glob);
+	if (glob && listing_narrow(reply, "transitions", wanted, glob) == 0) {
+		status = check_known(ctl, glob);
+	}
+	if (status != CTL_FINE) {
+		cJSON_Delete(reply);
+		return status;
 	}
 	return ctl_answer(ctl, reply, show_recent);
 }
@@ -211,15 +237,19 @@ static int run(struct ctl *ctl)
 	if (status != CTL_FINE) {
 		return status;
 	}
-	if (glob) {
-		listing_narrow(reply, "alerts", wanted, glob);
+	if (glob && listing_narrow(reply, "alerts", wanted, glob) == 0 && !ctl->options.check) {
+		status = check_known(ctl, glob);
 	}
-	if (ctl->options.check) {
+	if (status != CTL_FINE) {
+		/* what was asked for does not exist */
+	} else if (ctl->options.check) {
 		status = check(
 			ctl, reply, ctl->options.check[0] == '\0' ? "warning" : ctl->options.check);
 	} else if (!ctl_json(ctl, reply)) {
 		if (json_count(reply, "alerts") == 0) {
-			fputs("No alert is pending or firing; --all lists those that are ok.\n",
+			fputs(ctl->options.all ? "No metric is watched.\n"
+					       : "No alert is pending or firing; --all lists those "
+						 "that are ok.\n",
 				ctl->output.stream);
 		}
 		show_alerts(ctl, reply);
