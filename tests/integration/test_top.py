@@ -107,6 +107,12 @@ def test_keys_change_what_is_shown():
             terminal.shows("9.25 W")
             terminal.type("\x1b")
             terminal.shows("offline")
+            for tab, otherwise in {"1": "no app is attached", "4": "no processes", "5": "no alert is pending"}.items():
+                terminal.type(tab + "/zzz\r")
+                terminal.shows("nothing here matches the filter")
+                terminal.lacks(otherwise)
+                terminal.type("\x1b")
+                terminal.lacks("nothing here matches the filter")
             terminal.type("4")
             terminal.shows("150.0 MiB")
             terminal.type("3s")

@@ -164,7 +164,7 @@ void draw_apps(struct view *view, struct box box, struct cursor *cursor)
 	int lines = apps_lines(view), fit = (box.height + lines - 1) / lines;
 	cursor_fit(at, count, fit);
 	if (count == 0) {
-		canvas_text(&view->canvas, box.y, box.x, box.width, TONE_DIM,
+		view_empty(view, box, TONE_DIM,
 			"no app is attached: see edgeprof(3), edgeprof(3py), or start "
 			"demo-pipeline");
 	}
@@ -216,7 +216,7 @@ static void draw_stages(struct view *view, struct box box, const cJSON *app)
 		row = row->next) {
 		rows[count++] = row;
 	}
-	snprintf(title, sizeof(title), "stages of %.96s", name);
+	snprintf(title, sizeof(title), "stages%s%.96s", name[0] == '\0' ? "" : " of ", name);
 	struct box inside = canvas_frame(&view->canvas, box, title);
 	grid_draw(view, inside, columns, sizeof(columns) / sizeof(columns[0]), rows, count, NULL);
 }

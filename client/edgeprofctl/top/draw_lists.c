@@ -66,8 +66,7 @@ void draw_list(struct view *view, struct box box, enum part part, struct cursor 
 	int sort = view->cursors[list->tab].sort;
 	size_t count = view_rows(view, part, list->sorts, sort, rows);
 	if (count == 0) {
-		canvas_text(&view->canvas, box.y, box.x, box.width,
-			part == PART_ALERTS ? TONE_GOOD : TONE_DIM, list->empty);
+		view_empty(view, box, part == PART_ALERTS ? TONE_GOOD : TONE_DIM, list->empty);
 	} else {
 		grid_draw(view, box, list->columns, list->count, rows, count, cursor);
 	}

@@ -32,6 +32,13 @@ bool view_wants(const struct view *view, const cJSON *object)
 	return false;
 }
 
+void view_empty(const struct view *view, struct box box, enum tone tone, const char *empty)
+{
+	bool filtered = view->filter[0] != '\0';
+	canvas_text(&view->canvas, box.y, box.x, box.width, filtered ? TONE_DIM : tone,
+		filtered ? "nothing here matches the filter" : empty);
+}
+
 void cursor_fit(struct cursor *cursor, int count, int height)
 {
 	cursor->count = count;

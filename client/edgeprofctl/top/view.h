@@ -24,6 +24,9 @@ struct view {
 /* True when a text of the object contains the filter. */
 bool view_wants(const struct view *view, const cJSON *object);
 
+/* Why a list has no lines: what `empty` says, unless a filter is why. */
+void view_empty(const struct view *view, struct box box, enum tone tone, const char *empty);
+
 /* Moves the cursor's window such that the selected of `count` lines is visible in `height`. */
 void cursor_fit(struct cursor *cursor, int count, int height);
 
