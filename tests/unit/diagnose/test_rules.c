@@ -1357,6 +1357,17 @@ START_TEST(a_late_stage_is_named)
 }
 END_TEST
 
+/* Several threads of a frame may wait at the same time, for longer than the frame takes. */
+START_TEST(waits_of_threads_are_milliseconds)
+{
+	starved_without_a_target();
+	facts.run_delay_ms = (struct fact){90, 90};
+	diagnose(&facts, &diagnosis);
+	ck_assert_str_eq(
+		diagnosis.finding[0].symptom, "threads wait 90.0 ms for a processor in each frame");
+}
+END_TEST
+
 START_TEST(the_process_is_named_that_came_when_frames_became_slower)
 {
 	a_hog_takes_the_processor();

@@ -205,8 +205,10 @@ void write_symptom(const struct view *view, struct judged *judged)
 		text_add(&text, "%s take longer than the deadline of %s ms", frames,
 			number(facts->deadline_ms).text);
 	} else if (constant && view->starved) {
-		text_add(&text, "%s wait for a processor in %s %% of their time", frames,
-			number(100 * view->excess[SYMPTOM_CONSTANT] / view->base_ms).text);
+		/* of all threads: it may be longer than a frame takes */
+		text_add(&text, "threads wait %s ms for a processor in each %.*s",
+			number(view->excess[SYMPTOM_CONSTANT]).text, (int)strlen(frames) - 1,
+			frames);
 	} else if (constant) {
 		text_add(&text, "%s%s %s/s", view->slow_only ? "only " : "", rate.text, frames);
 		if (!view->slow_only) {
