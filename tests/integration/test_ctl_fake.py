@@ -26,6 +26,13 @@ class Texts(Case):
                 self.assertIn("self/rss", self.ctl(*whole)[0])
             self.assertEqual(self.ctl("frames")[0], FRAMES_TEXT)
 
+    def test_one_is_no_plural(self):
+        app = dict(STATUS["apps"][0], stages=1)
+        refused = [dict(REPLIES["ListApps"]["refused"][0], count=1)]
+        with self.daemon(GetStatus=dict(STATUS, apps=[app]), ListApps={"apps": [APP], "refused": refused}):
+            self.assertIn("fps, 1 stage\n", self.ctl("status")[0])
+            self.assertRegex(self.ctl("apps")[0], "another time namespace; at [0-9-]+ ")
+
     def test_without_utf8_there_is_only_ascii(self):
         with self.daemon():
             for verb in (["status"], ["sensors"], ["history", "*"], ["watch", "--count", "1"]):
@@ -40,7 +47,7 @@ class Texts(Case):
                              r"cam: advised reduced since [0-9: -]+: headroom 2.1 °C of cpu-thermal; "
                              r"skip 1 of 3 frames, or 20.0 frames per second\n")
             self.assertIn("cam: in `infer` for 3.2 s", self.ctl("apps")[0])
-            self.assertIn("refused: mic (pid 99, uid 1001): another time namespace; 4 tries",
+            self.assertIn("refused: mic (pid 99, uid 1001): another time namespace; 4 times, last at ",
                           self.ctl("apps")[0])
             self.assertRegex(self.ctl("ps")[0], r"811 +cam +python3 .* 1.8 +150.0 MiB +- +1.00")
             self.assertIn("1.61 bytes each", self.ctl("self")[0])

@@ -32,7 +32,7 @@ def test_an_app_that_fell_silent_has_no_rate_in_any_view():
         assert re.fullmatch(r"no event for \d+ s", rate["reason"]), rate
         last = rf"last {fps:.1f} fps \d+ s ago"
         for words, pattern in ((("apps",), rf"^cam: {last}$"), (("apps",), r"^cam +idle +\d+ +\d+ +1 +- "),
-                               (("status",), rf"^  cam +idle, {last}, 1 stages$"),
+                               (("status",), rf"^  cam +idle, {last}, 1 stage$"),
                                (("frames",), rf"^cam +- +- .*{last}$"), (("stages",), r"^PIPELINE .*: cam \(\d+ s ago\)$"),
                                (("watch", "--count", "1"), rf"^cam +- +- .*{last}$")):
             text = daemon.ctl(*words).stdout

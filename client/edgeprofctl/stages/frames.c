@@ -41,7 +41,7 @@ static void show_detail(struct ctl *ctl, const cJSON *frames)
 		{"FPS of 1/dt",
 			"[mean {fps_mean:1}[, min {fps_min:1}][, p5 {fps_p5:1}][, p95 {fps_p95:1}]"
 			"[, max {fps_max:1}]]"},
-		{"FPS range", "[{fps_1s_min:1}[, to {fps_1s_max:1}] in full seconds]"},
+		{"FPS range", "[{fps_1s_min:1}[ to {fps_1s_max:1}] in full seconds]"},
 		{"Target", "[{target_fps:1} FPS, [{?on_target}|not ]reached]"},
 		{"End to end",
 			"[mean {end_to_end_mean_ms:1}[, p50 {end_to_end_p50_ms:1}]"

@@ -19,7 +19,7 @@ static const char about_app[] =
 
 static const char refused_app[] =
 	"{~warn}refused{~none}: [{app}|a process] ([pid {pid:0}, ]uid {uid:0}): {reason}; "
-	"{count:count} tries, the last {last_us:time}\n";
+	"[{?count>=2}{count:count} times, last ]at {last_us:time}\n";
 
 /* Stages that are open now, for long. */
 static void show_open(struct ctl *ctl, const cJSON *app)

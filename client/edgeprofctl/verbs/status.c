@@ -26,7 +26,7 @@ static const struct line status_lines[] = {
 	{"[{?apps}Apps]", NULL},
 	{"{*apps}  {name}",
 		"{~:state}{state}[, {fps:fps}|, last {last_fps:fps} {idle_ms:ago}], {stages:0} "
-		"stages[; {last_words}]"},
+		"stage[{?stages>=2}s|{?stages}|s][; {last_words}]"},
 	{"{*apps}", "{~warn}{diagnosis}"},
 	{"Alerts", "[{!alerts}{~good}none]"},
 	{"{*alerts}Alerts",
