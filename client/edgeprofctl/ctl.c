@@ -304,30 +304,44 @@ cJSON *ctl_window_parameters(const struct ctl *ctl, const char *app)
 	return ctl_add_flag(parameters, "all", ctl->options.all);
 }
 
-int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us)
+/* from_us: the begin of what the time ends, or INT64_MIN. */
+static int time_after(struct ctl *ctl, const char *text, int64_t from_us, int64_t *ret_us)
 {
-	if (text && when_parse_time(text, when_now_us(), ret_us) < 0) {
+	if (text && when_parse_end(text, when_now_us(), from_us, ret_us) < 0) {
 		return ctl_fail(ctl, CTL_USAGE,
-			"invalid time '%s'; use 5min (ago), 14:30, 2026-01-31 14:30, @1700000000 "
-			"or now",
+			"invalid time '%s'; use 5min (ago), 14:30, yesterday, 2026-01-31 14:30, "
+			"@1700000000 or now",
 			text);
 	}
 	return CTL_FINE;
 }
 
+int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us)
+{
+	return time_after(ctl, text, INT64_MIN, ret_us);
+}
+
+int ctl_times(
+	struct ctl *ctl, const char *since, const char *until, int64_t *from_us, int64_t *to_us)
+{
+	int status = ctl_time(ctl, since, from_us);
+	return status != CTL_FINE ? status
+				  : time_after(ctl, until, since ? *from_us : INT64_MIN, to_us);
+}
+
 int ctl_add_times(struct ctl *ctl, cJSON *parameters, const char *since, const char *until)
 {
-	const char *const names[] = {"from_us", "to_us"}, *const texts[] = {since, until};
-	for (size_t i = 0; i < 2; i++) {
-		int64_t time_us = 0;
-		int status = ctl_time(ctl, texts[i], &time_us);
-		if (status != CTL_FINE) {
-			cJSON_Delete(parameters);
-			return status;
-		}
-		if (texts[i]) {
-			cJSON_AddItemToObject(parameters, names[i], proto_json_integer(time_us));
-		}
+	int64_t from_us = 0, to_us = 0;
+	int status = ctl_times(ctl, since, until, &from_us, &to_us);
+	if (status != CTL_FINE) {
+		cJSON_Delete(parameters);
+		return status;
+	}
+	if (since) {
+		cJSON_AddItemToObject(parameters, "from_us", proto_json_integer(from_us));
+	}
+	if (until) {
+		cJSON_AddItemToObject(parameters, "to_us", proto_json_integer(to_us));
 	}
 	return CTL_FINE;
 }

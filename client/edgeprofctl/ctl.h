@@ -145,6 +145,9 @@ cJSON *ctl_add_flag(cJSON *parameters, const char *name, bool flag);
 
 /* A time that was typed, in µs since the epoch; NULL leaves *ret_us alone. */
 int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us);
+/* The begin and the end of a span. */
+int ctl_times(
+	struct ctl *ctl, const char *since, const char *until, int64_t *from_us, int64_t *to_us);
 /* Two of them as from_us and to_us, unless the text is NULL; deletes the parameters on failure. */
 int ctl_add_times(struct ctl *ctl, cJSON *parameters, const char *since, const char *until);
 

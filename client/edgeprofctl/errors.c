@@ -17,7 +17,8 @@ static const struct {
 	const char *text;
 } errors[] = {
 	{"NotFound", CTL_NO_DATA,
-		"[{?name=worst}no frame to explain yet|there is no {what} '{name}']"},
+		"[{?name=worst}no frame to explain yet|{?name=then}no frame of that time is kept|"
+		"there is no {what} '{name}']"},
 	{"NotPermitted", CTL_NOT_PERMITTED,
 		"{asked} [{?asked=StartSession}of another user's app ]is permitted for root and "
 		"group [{group}|edgeprof] only; join it: sudo usermod -aG [{group}|edgeprof] "
@@ -30,7 +31,9 @@ static const struct {
 	{"SessionFailed", CTL_BAD_NEWS, "{asked}: {text}"},
 	{"LimitReached", CTL_BAD_NEWS, "{asked}: limit of {limit:0} {what} reached"},
 	{"TooLarge", CTL_USAGE, "{asked}: reply too large; ask for less"},
-	{"InvalidParameter", CTL_USAGE, "{asked}: the daemon rejects the value of '{parameter}'"},
+	{"InvalidParameter", CTL_USAGE,
+		"[{?parameter=from_us}the span begins in the future, or ends before it begins|"
+		"{asked}: the daemon rejects the value of '{parameter}']"},
 	{"MethodNotFound", CTL_UNREACHABLE,
 		"the daemon does not support {asked}; it may be older than edgeprofctl"},
 	{"MethodNotImplemented", CTL_UNREACHABLE,

@@ -109,6 +109,7 @@ def test_a_slow_frame_is_explained():
         with Daemon(SLOW, root=board(scratch)[0]) as daemon, Script(daemon) as script:
             assert refused(daemon, "Explain", app="nobody") == "NotFound"
             assert refused(daemon, "Explain", app="cam") == "NotFound"
+            assert "no frame of that time is kept" in daemon.ctl("why", "cam", "2001-01-01").stderr
             with Camera(script, slow_ms=70) as camera:
                 until("70 frames", lambda: camera.number > 70)
             worst = until("the frame is there", lambda: (lambda e: e if e.get("frame") == 40 else None)(

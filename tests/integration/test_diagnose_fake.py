@@ -211,11 +211,14 @@ class Why(Case):
             self.ctl("why", "cam", "5min")
             self.assertIn("time_us", daemon.calls[-1]["parameters"])
             calls = len(daemon.calls)
-            for word, said in (("yesterday", "invalid time 'yesterday'"), ("", "invalid time ''"),
+            for word, said in (("someday", "invalid time 'someday'"), ("", "invalid time ''"),
                                ("99999999999999999999", "frame id '99999999999999999999' is too large")):
                 self.assertIn(said, self.ctl("why", "cam", word, status=64)[1])
             self.ctl("why", status=64)
             self.assertEqual(len(daemon.calls), calls)
+        for name, said in (("worst", "no frame to explain yet"), ("then", "no frame of that time is kept"), ("7", "there is no frame '7'")):
+            with self.daemon(Explain=error("io.edgeprof.NotFound", what="frame", name=name)):
+                self.assertIn(said + "; 'edgeprofctl frames APP --recent' lists them\n", self.ctl("why", "cam", status=2)[1])
 
     def test_too_few_frames_have_a_reason_and_no_tables(self):
         few = dict(SLOW, differences=[], reason="only 3 comparable frames", summary="frame 8841 took 131.2 ms")

@@ -41,7 +41,6 @@ static void around_finish(struct around *around)
 	free(around->found);
 }
 
-/* A time of day that is still to come means yesterday's. */
 static int set_window(struct ctl *ctl, struct around *around)
 {
 	const struct options *options = &ctl->options;
@@ -51,9 +50,6 @@ static int set_window(struct ctl *ctl, struct around *around)
 		return status;
 	}
 	int64_t now_us = when_now_us(); /* not before "now" was read: that is in the past */
-	if (around->time_us > now_us && strchr(text, ':') && !strchr(text, '-')) {
-		around->time_us -= INT64_C(86400000000);
-	}
 	if (around->time_us < 0 || around->time_us > now_us) {
 		return ctl_fail(ctl, CTL_USAGE, "'%s' is not in the past", text);
 	}

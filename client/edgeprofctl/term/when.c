@@ -6,10 +6,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
 #include <time.h>
+
+#include "proto/text.h"
 
 int when_parse_span(const char *text, double *ret_seconds)
 {
@@ -36,32 +39,42 @@ int when_parse_span(const char *text, double *ret_seconds)
 	return -EINVAL;
 }
 
+enum { DAY = 86400 };
+
 static int parse_calendar(const char *text, int64_t now_us, int64_t *ret_us)
 {
 	static const struct {
 		const char *format;
-		bool today;
+		enum { DATE, CLOCK, TODAY, YESTERDAY } kind;
 	} forms[] = {
-		{"%Y-%m-%d %H:%M:%S", false},
-		{"%Y-%m-%dT%H:%M:%S", false},
-		{"%Y-%m-%d %H:%M", false},
-		{"%Y-%m-%dT%H:%M", false},
-		{"%Y-%m-%d", false},
-		{"%H:%M:%S", true},
-		{"%H:%M", true},
+		{"%Y-%m-%d %H:%M:%S", DATE},
+		{"%Y-%m-%dT%H:%M:%S", DATE},
+		{"%Y-%m-%d %H:%M", DATE},
+		{"%Y-%m-%dT%H:%M", DATE},
+		{"%Y-%m-%d", DATE},
+		{"%H:%M:%S", CLOCK},
+		{"%H:%M", CLOCK},
+		{"today", TODAY},
+		{"yesterday", YESTERDAY},
 	};
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		struct tm tm = {0};
 		time_t now = (time_t)(now_us / 1000000);
-		if (forms[i].today && localtime_r(&now, &tm)) {
-			tm.tm_sec = 0;
+		if (forms[i].kind != DATE && localtime_r(&now, &tm)) {
+			tm.tm_sec = tm.tm_min = tm.tm_hour = 0;
+			tm.tm_mday -= forms[i].kind == YESTERDAY;
 		}
 		const char *end = strptime(text, forms[i].format, &tm);
 		if (!end || *end != '\0') {
 			continue;
 		}
-		tm.tm_isdst = -1;
+		struct tm before = tm;
+		before.tm_mday--;
+		before.tm_isdst = tm.tm_isdst = -1;
 		time_t seconds = mktime(&tm);
+		if (forms[i].kind == CLOCK && seconds > now) {
+			seconds = mktime(&before);
+		}
 		if (seconds < 0) {
 			return -EINVAL;
 		}
@@ -69,6 +82,16 @@ static int parse_calendar(const char *text, int64_t now_us, int64_t *ret_us)
 		return 0;
 	}
 	return -EINVAL;
+}
+
+/* "5min", "5min ago", "-5min". */
+static int parse_ago(const char *text, double *ret_seconds)
+{
+	char span[32];
+	int length = (int)strlen(text);
+	length -= text_ends_with(text, " ago") ? (int)strlen(" ago") : 0;
+	snprintf(span, sizeof(span), "%.*s", length, text);
+	return when_parse_span(span + (span[0] == '-'), ret_seconds);
 }
 
 int when_parse_time(const char *text, int64_t now_us, int64_t *ret_us)
@@ -88,11 +111,20 @@ int when_parse_time(const char *text, int64_t now_us, int64_t *ret_us)
 		*ret_us = llround(seconds * 1e6);
 		return 0;
 	}
-	if (when_parse_span(text, &seconds) == 0) {
+	if (parse_ago(text, &seconds) == 0) {
 		*ret_us = now_us - llround(seconds * 1e6);
 		return *ret_us < 0 ? -EINVAL : 0;
 	}
 	return parse_calendar(text, now_us, ret_us);
+}
+
+int when_parse_end(const char *text, int64_t now_us, int64_t from_us, int64_t *ret_us)
+{
+	int r = when_parse_time(text, now_us, ret_us);
+	bool clock = strchr(text, ':') && text[strspn(text, "0123456789:")] == '\0';
+	return r == 0 && clock && *ret_us < from_us
+		       ? when_parse_time(text, from_us + INT64_C(1000000) * DAY, ret_us)
+		       : r;
 }
 
 int64_t when_now_us(void)

@@ -157,8 +157,7 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 	long lines = ctl->options.lines > 0 ? ctl->options.lines
 		     : ranged		    ? INT32_MAX
 					    : DEFAULT_LINES;
-	int status = ctl_time(ctl, ctl->options.since, &from_us);
-	status = status == CTL_FINE ? ctl_time(ctl, ctl->options.until, &to_us) : status;
+	int status = ctl_times(ctl, ctl->options.since, ctl->options.until, &from_us, &to_us);
 	cJSON *reply;
 	status = status == CTL_FINE
 			 ? events_list(ctl, narrowed ? INT32_MAX : lines, from_us, to_us, &reply)

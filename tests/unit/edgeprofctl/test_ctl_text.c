@@ -193,9 +193,16 @@ START_TEST(moments_are_spans_ago_clocks_and_dates)
 		{"2025-11-21T05:40", INT64_C(1763703600000000)},
 		{"2025-11-21", INT64_C(1763683200000000)},
 		{"05:30", INT64_C(1763703000000000)},
+		{"05:41", INT64_C(1763617260000000)}, /* of today it is still to come */
+		{"23:00:01", INT64_C(1763679601000000)},
+		{"today", INT64_C(1763683200000000)},
+		{"yesterday", INT64_C(1763596800000000)},
+		{"-5min", INT64_C(1763703325123456)},
+		{"5min ago", INT64_C(1763703325123456)},
 	};
-	static const char *const bad[] = {"", "@", "@x", "yesterday", "2025-13-01", "25:00",
-		"2025-11-21 05:40:25x", "@99999999999", "90000000000"};
+	static const char *const bad[] = {"", "@", "@x", "tomorrow", "-", "--5min", "-05:30",
+		" ago", "05:30 ago", "2025-13-01", "25:00", "2025-11-21 05:40:25x", "@99999999999",
+		"90000000000"};
 	setenv("TZ", "UTC", 1);
 	int64_t time_us = 0;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -205,6 +212,15 @@ START_TEST(moments_are_spans_ago_clocks_and_dates)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_int_eq(when_parse_time(bad[i], now, &time_us), -EINVAL);
 	}
+	const int64_t from = INT64_C(1763679600000000); /* 23:00 of the day before */
+	ck_assert_int_eq(when_parse_end("23:30", now, from, &time_us), 0);
+	ck_assert_int_eq(time_us, from + INT64_C(1800000000));
+	ck_assert_int_eq(when_parse_end("05:30", now, from, &time_us), 0);
+	ck_assert_int_eq(time_us, INT64_C(1763703000000000));
+	ck_assert_int_eq(when_parse_end("05:50", now, from, &time_us), 0);
+	ck_assert_int_eq(time_us, INT64_C(1763704200000000)); /* to come, but later than from */
+	ck_assert_int_eq(when_parse_end("8h", now, from, &time_us), 0);
+	ck_assert_int_eq(time_us, now - INT64_C(28800000000));
 }
 END_TEST
 

@@ -133,12 +133,12 @@ static enum api_result explain(
 	past_frames_read(app, from_ns, to_ns, past);
 	size_t index = explain_find(past, by, value);
 	if (index >= past->count) {
-		char name[32] = "worst";
-		if (by != EXPLAIN_WORST) {
-			snprintf(name, sizeof(name), "%" PRId64,
-				by == EXPLAIN_ID ? id->integer : time->integer);
-		}
-		return reply_not_found(call->out, "frame", name);
+		char name[32];
+		snprintf(name, sizeof(name), "%" PRId64, id->integer);
+		return reply_not_found(call->out, "frame",
+			by == EXPLAIN_ID     ? name
+			: by == EXPLAIN_TIME ? "then"
+					     : "worst");
 	}
 	find_change(work, call, app, &past->frame[index]);
 	read_sensors(work, call->core->history, app->name, &past->frame[index]);
