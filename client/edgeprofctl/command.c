@@ -93,16 +93,19 @@ static int store(struct command *command, const struct option_spec *any, int cod
 		spec = option_find(command->verb->options, any->name, strlen(any->name), 0);
 	}
 	if (!spec) {
-		fprintf(stderr, "edgeprofctl: '%s' has no option '--%s'\n", command->verb->name,
-			any->name);
+		const char letter[] = {(char)code, '\0'};
+		bool is_long = code >= LONG_CODE;
+		fprintf(stderr, "edgeprofctl: '%s' has no option '%s%s'\n", command->verb->name,
+			is_long ? "--" : "-", is_long ? any->name : letter);
 		return -EINVAL;
 	}
 	text = code == 'j' ? "short" : text;
 	if (spec->parse(spec, text, (char *)&command->options + spec->offset) < 0) {
-		bool words = spec->parse == option_word;
-		fprintf(stderr, "edgeprofctl: invalid value '%s' for --%s%s%s\n",
+		bool words = strchr(spec->argument, '|');
+		const char *use = spec->argument + (spec->argument[0] == '[');
+		fprintf(stderr, "edgeprofctl: invalid value '%s' for --%s%s%.*s\n",
 			format_word(text ? text : "").text, spec->name, words ? "; use " : "",
-			words ? spec->argument : "");
+			words ? (int)strcspn(use, "]") : 0, use);
 		return -EINVAL;
 	}
 	return 0;

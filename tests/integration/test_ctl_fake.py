@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import unittest
 
 from ctl_case import (ALERT, APP, CTL, FRAMES_TEXT, HOSTILE, REPLIES, SENSORS_TEXT, STAGES_TEXT, STATUS, STATUS_TEXT,
@@ -25,6 +26,23 @@ class Texts(Case):
                 self.assertIn("collector/cpu/errors", self.ctl(*whole)[0])
                 self.assertIn("self/rss", self.ctl(*whole)[0])
             self.assertEqual(self.ctl("frames")[0], FRAMES_TEXT)
+
+    def test_a_time_of_day_is_the_last_one(self):
+        with self.daemon() as daemon:
+            now = time.time()
+            for clock in ("00:00", "23:59"):  # one of them, at least, is still to come today
+                self.ctl("history", "cpu", "--since", clock, TZ="UTC")
+                since = daemon.calls[-1]["parameters"]["from_us"] / 1e6
+                self.assertEqual(time.strftime("%H:%M:%S", time.gmtime(since)), clock + ":00")
+                self.assertTrue(now - 86400 <= since <= time.time(), (since, now))
+            until = time.strftime("%H:%M", time.gmtime(now + 120))
+            self.ctl("history", "cpu", "--since", "30min", "--until", until, TZ="UTC")
+            asked = daemon.calls[-1]["parameters"]
+            self.assertTrue(0 < asked["to_us"] - asked["from_us"] < 33 * 60e6, asked)
+        for what, said in {"from_us": "the span begins in the future, or ends before it begins",
+                           "glob": "GetHistory: the daemon rejects the value of 'glob'"}.items():
+            with self.daemon(GetHistory=error("org.varlink.service.InvalidParameter", parameter=what)):
+                self.assertEqual(self.ctl("history", "cpu", status=64)[1], f"edgeprofctl: {said}\n")
 
     def test_one_is_no_plural(self):
         app = dict(STATUS["apps"][0], stages=1)
@@ -265,6 +283,10 @@ class ExitCodes(Case):
         for words in (["status", "--frobnicate"], ["status", "--x"], ["status", "-Z"], ["status", "--sinze", "1h"]):
             self.assertNotIn("did you mean", self.ctl(*words, status=64)[1])
         self.assertIn("invalid value 'chrom' for --format; use chrome|csv|json\n", self.ctl("trace", "--format", "chrom", status=64)[1])
+        self.assertIn("invalid value 'yaml' for --json; use pretty|short|off\n", self.ctl("status", "--json=yaml", status=64)[1])
+        self.assertIn("invalid value 'x' for --recent\n", self.ctl("alerts", "--recent=x", status=64)[1])
+        self.assertIn("'top' has no option '-n'\n", self.ctl("top", "-n", "1", status=64)[1])
+        self.assertIn("'top' has no option '--lines'\n", self.ctl("top", "--lines", "1", status=64)[1])
         for words in (["silence", "hot", "-1h"], ["status", "-1yz"], ["history", "a", "-j1"]):
             self.assertIn("unknown option '-1'\n", self.ctl(*words, status=64)[1])
         said = self.ctl("status", "--\x1b]0;x\x07\u202e", status=64)[1] + self.ctl("\x1b[2J", status=64)[1]
