@@ -4,6 +4,7 @@
 every verb of edgeprofctl against the real daemon."""
 import contextlib
 import json
+import re
 import subprocess
 
 from harness import CTL, DEMO, SOURCE, Daemon, ctl_for_others, run_tests, program, until
@@ -173,6 +174,13 @@ def test_text_report_of_the_stages():
         order = [s["stage"] for s in daemon.call("ListStages", app="demo")["stages"]]
         shown = [w for w in (line.split()[0].split("@")[0] for line in lines if line.split()) if w in order]
         assert shown == order, (shown, order)
+
+
+def test_the_manual_has_every_error():
+    described = (SOURCE / "proto" / "io.edgeprof.varlink").read_text()
+    page = (SOURCE / "proto" / "edgeprof-protocol.7.scd").read_text()
+    errors = re.findall(r"^error (\w+) \((\w+)", described, re.MULTILINE)
+    assert len(errors) > 6 and all(re.search(rf"\b{name} \(\*{field}\*", page) for name, field in errors), errors
 
 
 def test_exit_codes_tell_what_happened():
