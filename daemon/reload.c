@@ -202,11 +202,15 @@ static void reload_statsd(struct daemon *daemon, const struct config *old)
 	daemon_open_statsd(daemon);
 }
 
-static void report_restart_keys(const struct config *old, const struct config *new)
+static void report_restart_keys(
+	const struct config *old, const struct config *new, char *text, size_t size)
 {
-	char keys[512];
+	char keys[512] = "";
 	if (config_restart_keys(old, new, keys, sizeof(keys)) > 0) {
 		log_notice("changed keys that take effect after a restart only: %s", keys);
+	}
+	if (text) {
+		snprintf(text, size, "%s", keys);
 	}
 }
 
@@ -251,7 +255,7 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 			old->process[i].pid);
 	}
 	daemon_watch_configured(daemon, config);
-	report_restart_keys(old, config);
+	report_restart_keys(old, config, error, size);
 	reload_mqtt(daemon, old);
 	reload_statsd(daemon, old);
 	recorder_configure(daemon->recorder, &daemon->config->recorder);

@@ -69,8 +69,8 @@ const struct verb verb_source = {"source", "[list] | enable SOURCE | disable SOU
 
 static void show_reload(struct ctl *ctl, const cJSON *reply)
 {
-	(void)reply;
-	fputs("Configuration reloaded.\n", ctl->output.stream);
+	listing_text(
+		ctl, "Configuration reloaded.\n[{~warn}After a restart only: {restart}\n]", reply);
 }
 
 static int run_reload(struct ctl *ctl)

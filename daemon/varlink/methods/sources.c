@@ -97,6 +97,8 @@ enum api_result method_reload(struct api_call *call)
 	if (r < 0) {
 		reply_error(call->out, PROTO_INTERFACE_NAME ".ReloadFailed");
 		json_string(call->out, "text", text[0] != '\0' ? text : strerror(-r));
+	} else if (text[0] != '\0') {
+		json_string(call->out, "restart", text);
 	}
 	return API_LAST;
 }
