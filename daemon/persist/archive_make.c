@@ -39,7 +39,7 @@ static int check_room(struct archive_disk *disk)
 	struct statvfs fs;
 	if (fstatvfs(disk->dir_fd, &fs) == 0 && fs.f_blocks > 0 &&
 		(uint64_t)fs.f_bavail * fs.f_frsize < disk->size + SPARE_BYTES) {
-		archive_disk_fail(disk, 0, "%s: no room: %llu MiB are free, a new file needs %llu",
+		archive_disk_fail(disk, 0, "%s: no space: %llu MiB free, a new file needs %llu MiB",
 			disk->dir, (unsigned long long)fs.f_bavail * fs.f_frsize >> 20,
 			(unsigned long long)(disk->size + SPARE_BYTES) >> 20);
 		return -ENOSPC;

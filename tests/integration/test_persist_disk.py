@@ -59,7 +59,7 @@ def test_a_full_disk():
         return reason
     with folder() as above, mounted(above / "disk", "-t", "tmpfs", "-o", "size=512K,mode=700", "none") as disk:
         with Quick(config(disk)) as daemon:
-            degraded(daemon, "no room")
+            degraded(daemon, "a new file needs 2 MiB")
             assert not [p for p in disk.iterdir() if p.name.startswith("history")]
             mount("-o", "remount,size=8M", disk)
             well_again(daemon)

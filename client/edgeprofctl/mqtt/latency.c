@@ -36,7 +36,8 @@ static const char *const tallies[TALLIES] = {
 
 /* What makes the numbers doubtful comes first. */
 static const char text_template[] =
-	"[{?count}Latency of {count:0} messages, received - captured:\n  mean {mean_ms:3} ms, "
+	"[{?count}Latency of {count:0} message[{?count>=2}s], received - captured:\n  mean "
+	"{mean_ms:3} ms, "
 	"min {min_ms:3}, p50 {p50_ms:3}, p95 {p95_ms:3}, p99 {p99_ms:3}, max {max_ms:3} ms\n]"
 	"[{?negative}  {negative:0} arrived before they were sent: the clocks of sender and "
 	"receiver disagree\n]"
