@@ -76,6 +76,10 @@ print(c["sent"])
         self.assertEqual([(a["name"], a["value"]) for a in mark["attributes"]], [("size", 12.5), ("tensors", 1), ("tensors", 2)])
         self.assertTrue(1 << 20 < mark["rss_bytes"] <= mark["peak_rss_bytes"] < mark["vms_bytes"], mark)
 
+    def test_a_program_without_a_file_is_python(self):
+        run("import edgeprof; assert edgeprof.connect(); edgeprof.tick()", app_env(self.daemon))
+        until("its name", lambda: app_of(self.daemon, "python"))
+
     def test_gauges_and_counters_are_metrics(self):
         code = """
 import edgeprof, sys, threading

@@ -33,7 +33,9 @@ def program() -> str:
     name = os.path.basename(path)
     if name == "__main__.py":
         name = os.path.basename(os.path.dirname(path))
-    return (name[:-3] if name.endswith(".py") else name).strip("-") or "python"
+    if name.startswith("-"):  # of python3 -c, and of a program on the standard input
+        name = ""
+    return (name[:-3] if name.endswith(".py") else name) or "python"
 
 
 def tell_multiprocessing(shutdown: Callable[[], None]) -> None:
