@@ -33,6 +33,18 @@ static unsigned distance(const char *a, const char *b)
 	return row[width];
 }
 
+/* They differ by two neighbours that changed places. */
+static bool is_swapped(const char *a, const char *b)
+{
+	size_t i = 0;
+	while (a[i] != '\0' && tolower((unsigned char)a[i]) == tolower((unsigned char)b[i])) {
+		i++;
+	}
+	return a[i] != '\0' && a[i + 1] != '\0' && b[i] != '\0' &&
+	       strncasecmp((const char[]){b[i + 1], b[i], '\0'}, a + i, 2) == 0 &&
+	       strcasecmp(a + i + 2, b + i + 2) == 0;
+}
+
 struct similar similar_to(const char *word)
 {
 	return (struct similar){word, NULL, strlen(word) > 4 ? 3 : 2};
@@ -42,7 +54,7 @@ void similar_add(struct similar *similar, const char *name)
 {
 	const char *word = similar->word;
 	bool begins = strlen(word) > 1 && strncasecmp(name, word, strlen(word)) == 0;
-	unsigned far = begins ? 0 : distance(word, name);
+	unsigned far = begins ? 0 : is_swapped(word, name) ? 1 : distance(word, name);
 	if (far < similar->min) {
 		similar->min = far;
 		similar->name = name;

@@ -103,6 +103,8 @@ def test_a_mistyped_name_is_answered_by_the_one_that_was_meant():
             ("stages", "camra"): "there is no app 'camra'; did you mean 'camera'?",
             ("diagnose", "Camera2"): "there is no app 'Camera2'; did you mean 'camera'?",
             ("frames", "cam"): "there is no app 'cam'; did you mean 'camera'?",
+            ("frames", "camear"): "there is no app 'camear'; did you mean 'camera'?",
+            ("rules", "cup"): "no alert rule matches 'cup'; did you mean 'cpu'?",
             ("frames", "other"): "there is no app 'other'; 'edgeprofctl apps' lists them",
             ("report", "camrea", "-o", "x.html"): "no session, recording, app or file is named 'camrea'; did you mean 'camera'?",
             ("sensors", "memroy"): "there is no metric 'memroy'; did you mean 'memory'?",
