@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -94,6 +95,19 @@ def test_it_ends_with_who_reads_its_output():
             assert child.wait(60) == 0, child.stderr.read()
         for name in "full", "pipe":
             assert session(daemon, name)["state"] == "stopped", name
+
+
+def test_an_app_that_is_not_there_is_waited_for_by_name():
+    with live() as daemon, follow(daemon, "day", "cma", "--frames", "9") as child, \
+            follow(daemon, "night", "cam", "--frames", "2000") as other:
+        until("it says so", lambda: select.select([child.stderr], [], [], 0)[0])
+        said = child.stderr.readline()
+        assert said == "edgeprofctl: waiting for app 'cma', which is not running; did you mean 'cam'?\n", said
+        with program([sys.executable, "-c", LOOP.replace("cam", "cma")], env_of(daemon)):
+            text, said = child.communicate(timeout=60)
+        assert (child.returncode, said) == (0, "") and text.startswith("Session 'day' finished: 9 of 9 frames"), (text, said)
+        other.send_signal(signal.SIGINT)
+        assert other.communicate(timeout=60)[1] == "", "an app that runs is not waited for"
 
 
 def test_no_frame_is_exit_status_2():

@@ -13,6 +13,7 @@
 #include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
+#include "proto/text.h"
 
 enum {
 	LINE_FRAMES = 50,
@@ -20,6 +21,7 @@ enum {
 	PAUSE_MAX_MS = 250,
 	RETRY_MS = 250,
 	PATIENCE_MS = 60000,
+	ABSENT_MS = 5000, /* so long an app may take to start */
 	BAR_COLUMNS = 10,
 };
 
@@ -29,6 +31,7 @@ struct follow {
 	char *name;
 	int64_t shown;	/* frames, in lines */
 	double lost_ms; /* when the daemon went away; 0 = it is there */
+	double ask_ms;	/* when to ask whether the app runs; 0 = that was done */
 	struct screen *signals;
 };
 
@@ -155,6 +158,30 @@ static int stop(struct follow *follow)
 	return status;
 }
 
+/* Of a session that has not begun for a while: its app's name may be mistyped. */
+static void report_absent(struct follow *follow)
+{
+	struct ctl *ctl = follow->ctl;
+	const char *app = json_word(follow->session, "app");
+	char bytes[sizeof(ctl->failure)];
+	struct text text = TEXT_IN(bytes);
+	cJSON *reply;
+	ctl_try(ctl, "ListApps", NULL, &reply);
+	const cJSON *row = json_first(reply, "apps");
+	while (row && (strcmp(json_word(row, "name"), app) != 0 || json_get(row, "until_us"))) {
+		row = row->next;
+	}
+	bool absent = reply && !row && app[0] != '\0';
+	cJSON_Delete(reply);
+	if (absent) {
+		clear(ctl);
+		ctl_flush(ctl, &(int){0});
+		text_add(&text, "waiting for app '%s', which is not running", app);
+		ctl_add_hint(ctl, &text, "app", app);
+		ctl_fail(ctl, 0, "%s", bytes);
+	}
+}
+
 /* Up to the session's end, a signal's, or that of who reads our output. */
 static int wait_for_end(struct follow *follow)
 {
@@ -171,6 +198,11 @@ static int wait_for_end(struct follow *follow)
 			style_resize(&follow->ctl->style);
 		}
 		status = event == SCREEN_QUIT ? stop(follow) : refresh(follow);
+		bool waits = strcmp(json_word(follow->session, "state"), "warmup") == 0;
+		if (follow->ask_ms > 0 && waits && when_mono_ms() > follow->ask_ms) {
+			follow->ask_ms = 0;
+			report_absent(follow);
+		}
 	}
 	return status;
 }
@@ -198,7 +230,8 @@ static int show_end(struct follow *follow)
 
 int session_follow(struct ctl *ctl, cJSON *reply, struct screen *signals)
 {
-	struct follow follow = {.ctl = ctl, .signals = signals};
+	struct follow follow = {
+		.ctl = ctl, .signals = signals, .ask_ms = when_mono_ms() + ABSENT_MS};
 	follow.session = cJSON_DetachItemFromObjectCaseSensitive(reply, "session");
 	follow.name = strdup(json_word(follow.session, "name"));
 	cJSON_Delete(reply);
