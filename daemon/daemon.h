@@ -25,7 +25,7 @@ int daemon_open(uv_loop_t *loop, const struct daemon_options *options, struct da
 int daemon_failure(const struct daemon *daemon);
 
 /* All or nothing: a wrong configuration is logged and the old one stays. 0 or -EINVAL with the
- * first error in text; with 0 it names the changed keys that take effect after a restart only. */
+ * first error in text; with 0 it names the changed keys that need a restart. */
 int daemon_reload(struct daemon *daemon, char *error, size_t size);
 
 /* Stops everything; the loop runs empty afterwards. Idempotent. */

@@ -304,7 +304,7 @@ cJSON *ctl_window_parameters(const struct ctl *ctl, const char *app)
 	return ctl_add_flag(parameters, "all", ctl->options.all);
 }
 
-/* from_us: the begin of what the time ends, or INT64_MIN. */
+/* from_us: the start of the span that it ends, or INT64_MIN. */
 static int time_after(struct ctl *ctl, const char *text, int64_t from_us, int64_t *ret_us)
 {
 	if (text && when_parse_end(text, when_now_us(), from_us, ret_us) < 0) {

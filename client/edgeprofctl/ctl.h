@@ -145,7 +145,7 @@ cJSON *ctl_add_flag(cJSON *parameters, const char *name, bool flag);
 
 /* A time that was typed, in µs since the epoch; NULL leaves *ret_us alone. */
 int ctl_time(struct ctl *ctl, const char *text, int64_t *ret_us);
-/* The begin and the end of a span. */
+/* The start and the end of a span. */
 int ctl_times(
 	struct ctl *ctl, const char *since, const char *until, int64_t *from_us, int64_t *to_us);
 /* Two of them as from_us and to_us, unless the text is NULL; deletes the parameters on failure. */
@@ -162,6 +162,6 @@ int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 /* Reports an error that the daemon replied with; the exit status. */
 int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *parameters);
 struct text;
-/* Adds the name that may be meant by one that the daemon does not know (what: as in its error
- * NotFound), or the command that lists the names. */
+/* For a name that the daemon does not know (what: as in its error NotFound): adds a similar one, or
+ * the command that lists the names. */
 void ctl_add_hint(struct ctl *ctl, struct text *text, const char *what, const char *name);

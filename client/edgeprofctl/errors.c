@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* errors.c: says what an error of the daemon means, and for a name that it does not know which one
- * may be meant, or where the names are listed. */
+/* errors.c: explains the daemon's errors, and for a name that it does not know suggests a similar
+ * one, or the command that lists the names. */
 #include "client/edgeprofctl/ctl.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static const struct {
 		"the daemon does not support {asked}; it may be older than edgeprofctl"},
 };
 
-/* What can be not found, where its names are, and the command that lists them. */
+/* What may not be found, where its names are, and the command that lists them. */
 static const struct list {
 	const char *what, *method, *array, *name, *command;
 } lists[] = {

@@ -33,7 +33,7 @@ static unsigned distance(const char *a, const char *b)
 	return row[width];
 }
 
-/* They differ by two neighbours that changed places. */
+/* They differ by two adjacent letters in reverse order. */
 static bool is_swapped(const char *a, const char *b)
 {
 	size_t i = 0;

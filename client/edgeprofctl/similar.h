@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* similar.h: finds the name that was meant by a word that is mistyped. */
+/* similar.h: finds the name that a mistyped word stands for. */
 #pragma once
 
 /* The name most similar to the word, among those that are added. */

@@ -118,7 +118,7 @@ def test_reload_is_all_or_nothing():
         assert daemon.call("Reload") == {}
         daemon.config_path.write_text("[history]\nmemory = 2M\n[sampling]\ninterval = 2s\n")
         done = daemon.ctl("reload")
-        assert (done.returncode, done.stdout) == (0, "Configuration reloaded.\nAfter a restart only: [history] memory\n"), done
+        assert (done.returncode, done.stdout) == (0, "Configuration reloaded.\nTakes effect after a restart: [history] memory\n"), done
         daemon.config_path.write_text("[history]\nmemory = 4M\n")
         assert daemon.call("Reload") == {"restart": "[history] memory"}
 

@@ -22,7 +22,7 @@
 
 struct data_frame {
 	double at_s;
-	double total_ms; /* first start to last end; NAN of bare ticks and what is not whole */
+	double total_ms; /* first start to last end; NAN of bare ticks and incomplete frames */
 	double time_ms;	 /* since the end of the one before; NAN for the first, also after a gap */
 	uint64_t id;
 	int throttled; /* of its last execution: 1, 0, -1 = not known */
@@ -37,8 +37,8 @@ struct data_execution {
 #define DATA_NO_FRAME ((size_t)-1)
 
 struct data_stage {
-	char name[PROTO_NAME_SIZE];  /* of one in the app, as in metrics: infer_cpu */
-	char shown[PROTO_NAME_SIZE]; /* as of a live app, without its unit: infer */
+	char name[PROTO_NAME_SIZE];  /* unique in the app, as in metrics: infer_cpu */
+	char shown[PROTO_NAME_SIZE]; /* as of a live app: infer, the unit apart */
 	char unit[PROTO_LABEL_SIZE], category[PROTO_LABEL_SIZE]; /* "" = none */
 	int parent;	     /* index of the stage it mostly ran in; -1 = outermost */
 	unsigned depth;	     /* by parent: for indented tables, which are in tree order */
@@ -78,11 +78,11 @@ struct data {
 	size_t warmup;	   /* frames (without frames: executions of each stage) skipped already */
 	double kept_share; /* of the time, after thinning: 1 = all */
 	uint64_t lost;	   /* records */
-	bool overwritten;  /* of a live app: the span begins after the run, with what is kept */
+	bool overwritten;  /* a live app lost its oldest records: the span begins after the run */
 	const char *incomplete; /* NULL, or why numbers are not of all: one sentence */
 
 	size_t frame_count;
-	size_t whole; /* of them without those at the end that some stage had not reached yet */
+	size_t whole; /* frames but those at the end that some stage had not reached yet */
 	struct data_frame *frame;
 	double frame_deadline_ms;	    /* NAN = none */
 	struct proto_summary frame_time_ms; /* of time_ms */

@@ -174,8 +174,8 @@ static void cut(struct data_records *records, size_t from, size_t to, bool sessi
 	records->run_count = count;
 }
 
-/* Where frames overlap, other threads had not reached the last ones yet: how many frames there are
- * until a stage ends that ran in each. */
+/* In a pipeline over threads, stages lag behind: the number of frames before the first that some
+ * stage, which ran in each until then, had not reached. */
 static size_t count_whole(
 	const struct data_records *records, const struct data_mark *mark, size_t count)
 {

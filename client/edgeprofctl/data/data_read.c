@@ -124,7 +124,7 @@ enum { ATTACH_US = 250000 };
 
 enum { TIME_SIZE = 32 };
 
-/* When the run before it ended; 0 = there is none that is kept. */
+/* When the run before that ended; 0 = none is kept. */
 static double end_before(struct ctl *ctl, const char *app, const char *run)
 {
 	cJSON *reply, *parameters = ctl_parameters("app", app);
@@ -135,7 +135,7 @@ static double end_before(struct ctl *ctl, const char *app, const char *run)
 	return until_us > 0 ? until_us : 0;
 }
 
-/* Since when the run of an app goes, and until when, "" = on; fails for an unknown app or run. */
+/* When an app's run began and ended ("" = it goes on); fails for an unknown app or run. */
 static int read_run(struct ctl *ctl, const char *app, char since[TIME_SIZE], char until[TIME_SIZE])
 {
 	cJSON *reply;

@@ -21,7 +21,7 @@ enum {
 	PAUSE_MAX_MS = 250,
 	RETRY_MS = 250,
 	PATIENCE_MS = 60000,
-	ABSENT_MS = 5000, /* so long an app may take to start */
+	ABSENT_MS = 5000, /* before an app that does not run is mentioned */
 	BAR_COLUMNS = 10,
 };
 
@@ -31,7 +31,7 @@ struct follow {
 	char *name;
 	int64_t shown;	/* frames, in lines */
 	double lost_ms; /* when the daemon went away; 0 = it is there */
-	double ask_ms;	/* when to ask whether the app runs; 0 = that was done */
+	double ask_ms;	/* when to check that the app runs; 0 = done */
 	struct screen *signals;
 };
 
@@ -158,7 +158,7 @@ static int stop(struct follow *follow)
 	return status;
 }
 
-/* Of a session that has not begun for a while: its app's name may be mistyped. */
+/* The session has not begun for a while: the app's name may be mistyped. */
 static void report_absent(struct follow *follow)
 {
 	struct ctl *ctl = follow->ctl;

@@ -69,8 +69,9 @@ const struct verb verb_source = {"source", "[list] | enable SOURCE | disable SOU
 
 static void show_reload(struct ctl *ctl, const cJSON *reply)
 {
-	listing_text(
-		ctl, "Configuration reloaded.\n[{~warn}After a restart only: {restart}\n]", reply);
+	listing_text(ctl,
+		"Configuration reloaded.\n[{~warn}Takes effect after a restart: {restart}\n]",
+		reply);
 }
 
 static int run_reload(struct ctl *ctl)

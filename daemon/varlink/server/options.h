@@ -59,8 +59,8 @@ struct api_options {
 	uint64_t idle_timeout_ns;	 /* 0 = 10 min: a connection without an open call */
 	/* Called before METHOD_FRESH methods; may be NULL. */
 	void (*refresh)(void *ctx, uint64_t now_ns);
-	/* A permitted caller requested a reload; 0, or -errno with a text. Of a success the text
-	 * names the changed keys that take effect after a restart only. */
+	/* A permitted caller requested a reload; 0, or -errno with a text. On success the text
+	 * names the changed keys that need a restart. */
 	int (*reload)(void *ctx, char *error, size_t size);
 	/* A permitted caller requested a recording. 0; -ENOSPC: the limit of a day; else
 	 * -errno with a reason. NULL: there is no recorder. */
