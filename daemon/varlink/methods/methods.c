@@ -10,7 +10,7 @@
 
 /* clang-format off */
 #define ANY 0, 0
-#define NOT_NEGATIVE 0, 9007199254740992.0 /* 2^53 */
+#define NOT_NEGATIVE 0, 9007199254740992.0F /* 2^53 */
 #define REQUIRED(type, name) {name, PARAM_##type, true, ANY}
 #define STRING(name) {name, PARAM_STRING, false, ANY}
 #define BOOL(name) {name, PARAM_BOOL, false, ANY}

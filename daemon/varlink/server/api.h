@@ -34,7 +34,7 @@ struct param {
 	const char *name;
 	enum param_type type;
 	bool required;
-	double min, max; /* of a number; both 0: any */
+	float min, max; /* of a number; both 0: any. As doubles the table takes 3 KB more */
 };
 
 /* A parameter's value; what was absent or null is not present. */

@@ -66,7 +66,7 @@ static bool value_read(const struct cJSON *item, const struct param *param, stru
 		}
 		ret->number = item->valuedouble;
 		if (param->min < param->max &&
-			(ret->number < param->min || ret->number > param->max)) {
+			((float)ret->number < param->min || ret->number > (double)param->max)) {
 			return false;
 		}
 		if (param->type == PARAM_FLOAT) {
