@@ -3,18 +3,21 @@
  * libFuzzer target: blocks of an archive made of any bytes, with a checksum that is right, so that
  * what lies behind it is reached. Scan and query must survive; what the scan takes, the query
  * reads.
- *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
- *         tests/fuzz/fuzz_archive.c daemon/core/archive/*.c \
- *         daemon/util/crc32c.c daemon/core/history/row.c daemon/core/history/pack.c \
- *         daemon/core/history/quantise.c daemon/core/metrics/unit.c \
- *         daemon/core/metrics/wallclock.c daemon/util/sysops.c proto/name.c -lm
+ *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -ffunction-sections \
+ *         -Wl,--gc-sections -I. tests/fuzz/fuzz_archive.c \
+ *         daemon/core/{archive,history,timeline,metrics}/*.c daemon/util/*.c \
+ *         proto/{name,text,utf8}.c -lm
  */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/archive/archive.h"
 #include "daemon/core/archive/block.h"
+#include "daemon/core/archive/boots.h"
+#include "daemon/core/archive/index.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/util/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
