@@ -128,7 +128,7 @@ static int make_row(const struct session_recorder *recorder, const struct api_se
 	int r = sessions_name(&recorder->sessions, request->name, row->name);
 	if (request->tags) {
 		row->tags = *request->tags;
-		*request->tags = (struct session_tags){NULL, 0, 0};
+		*request->tags = (struct session_tags){NULL, 0, 0, 0};
 	}
 	note_device(row, recorder->core);
 	const struct app *running = app[0] ? apps_find(recorder->core->apps, app) : NULL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
 #include "proto/json_write.h"
 #include "proto/utf8.h"
@@ -67,6 +68,7 @@ int session_tags_add(struct session_tags *tags, const char *name, const char *va
 	}
 	memcpy(text + tags->length, name, names);
 	memcpy(text + tags->length + names, value, values);
+	tags->hash += hash_bytes(text + tags->length, names + values);
 	free(tags->text);
 	tags->text = text;
 	tags->length += names + values;
@@ -94,6 +96,8 @@ void sessions_on_end(struct sessions *sessions, const struct session *session)
 		const struct session *row = sessions->row[i];
 		hit = row != session &&
 		      (row->state == SESSION_FINISHED || row->state == SESSION_STOPPED) &&
+		      row->tags.hash == session->tags.hash &&
+		      row->environment.hash == session->environment.hash &&
 		      tags_equal(&row->tags, &session->tags) &&
 		      tags_equal(&row->environment, &session->environment);
 	}
@@ -103,7 +107,7 @@ void sessions_on_end(struct sessions *sessions, const struct session *session)
 void session_tags_clear(struct session_tags *tags)
 {
 	free(tags->text);
-	*tags = (struct session_tags){NULL, 0, 0};
+	*tags = (struct session_tags){NULL, 0, 0, 0};
 }
 
 bool session_is_active(const struct session *session)

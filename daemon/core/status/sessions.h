@@ -45,6 +45,7 @@ const char *session_state_name(enum session_state state);
 struct session_tags {
 	char *text;
 	size_t length, count;
+	uint32_t hash; /* of the pairs, in any order */
 };
 
 /* Copies them; the name and value of a tag may not contain hidden characters. -EINVAL, -EEXIST: the

@@ -69,7 +69,7 @@ enum api_result method_start_session(struct api_call *call)
 {
 	static const char *const names[] = {"tags", "environment"};
 	const struct value *value = call->value, *pairs[] = {&value[TAGS], &value[ENVIRONMENT]};
-	struct session_tags read[2] = {{NULL, 0, 0}, {NULL, 0, 0}};
+	struct session_tags read[2] = {{NULL, 0, 0, 0}, {NULL, 0, 0, 0}};
 	struct api_session request = {.action = API_SESSION_START,
 		.name = value[NAME].string,
 		.app = value[APP].present ? value[APP].string : NULL,
