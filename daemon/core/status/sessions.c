@@ -236,6 +236,22 @@ static uint64_t bytes_of(const struct sessions *sessions, const uint32_t *uid)
 	return bytes;
 }
 
+/* A row of the user who has most of them. */
+static const struct session *user_of_most(const struct sessions *sessions)
+{
+	const struct session *found = NULL;
+	size_t most = 0;
+	for (size_t i = 0; i < sessions->count; i++) {
+		size_t count = 0;
+		for (size_t k = 0; k < sessions->count; k++) {
+			count += sessions->row[k]->uid == sessions->row[i]->uid;
+		}
+		found = count > most ? sessions->row[i] : found;
+		most = count > most ? count : most;
+	}
+	return found;
+}
+
 struct session *sessions_victim(const struct sessions *sessions,
 	const struct session_limits *limits, int64_t now_us, bool *expired)
 {
@@ -257,9 +273,9 @@ struct session *sessions_victim(const struct sessions *sessions,
 			return oldest(sessions, &row->uid);
 		}
 	}
-	return bytes_of(sessions, NULL) > limits->total_size || sessions->count == SESSIONS_MAX
-		       ? oldest(sessions, NULL)
-		       : NULL;
+	return bytes_of(sessions, NULL) > limits->total_size ? oldest(sessions, NULL)
+	       : sessions->count == SESSIONS_MAX ? oldest(sessions, &user_of_most(sessions)->uid)
+						 : NULL;
 }
 
 /* The block without which the time between its neighbours is shortest, the oldest of several. */

@@ -16,7 +16,7 @@
 struct json;
 
 enum {
-	SESSIONS_MAX = 256,    /* rows; past it the oldest finished one goes */
+	SESSIONS_MAX = 256,    /* rows; past it the oldest finished one of who has most goes */
 	SESSIONS_ACTIVE = 8,   /* at one time */
 	SESSIONS_RESERVED = 2, /* of them, for root and the admin group */
 	SESSIONS_OF_USER = 2,  /* active ones of an ordinary user */

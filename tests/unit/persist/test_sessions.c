@@ -135,6 +135,20 @@ START_TEST(an_ordinary_user_has_half)
 }
 END_TEST
 
+/* covers D6: as apps do, who holds most gives first */
+START_TEST(a_full_table_takes_from_the_user_with_most)
+{
+	put("roots", 0, SESSION_FINISHED, 1);
+	put("theirs", 8, SESSION_FINISHED, 1);
+	struct session *mine = put("mine", 7, SESSION_FINISHED, 1);
+	while (sessions.count < SESSIONS_MAX) {
+		ck_assert_ptr_null(victim(10));
+		put("mine", 7, SESSION_FINISHED, 1);
+	}
+	ck_assert_ptr_eq(victim(10), mine);
+}
+END_TEST
+
 START_TEST(active_ones_share_the_size)
 {
 	struct session *one = put("one", 0, SESSION_RUNNING, 0);
