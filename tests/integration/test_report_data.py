@@ -277,6 +277,9 @@ def test_damaged_and_hostile_files_are_refused_or_clean():
     headless = "".join(lines[:2]) + lines[2][50:] + "".join(lines[3:])
     done = with_file(headless, lambda path: ctl("report", path))
     assert done.returncode == 66 and "line 3: damaged" in done.stderr, done
+    startless = "".join(lines[:1] + [line.replace('"start":{', '"start":1,"x":{') for line in lines[1:]])
+    done = with_file(startless, lambda path: ctl("report", path))
+    assert done.returncode == 66 and "the recording is damaged" in done.stderr, done
     torn = with_file(session(frames=20, end=False)[:-30], lambda path: ctl("report", path))
     assert torn.returncode == 0 and "still running or broke off" in torn.stdout, torn
     evil = session(frames=20, name="a\x1b[31m", app="cam\u202e")

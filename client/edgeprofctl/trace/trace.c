@@ -74,7 +74,8 @@ static int ask(struct trace *trace, bool *continues)
 	trace->start = cJSON_DetachItemFromObjectCaseSensitive(reply, "start");
 	cJSON_Delete(reply);
 	if (!cJSON_IsObject(trace->start)) {
-		return ctl_fail(ctl, CTL_UNREACHABLE, "ExportTrace: malformed reply");
+		return ctl->replay ? ctl_fail(ctl, CTL_NO_INPUT, "the recording is damaged")
+				   : ctl_fail(ctl, CTL_UNREACHABLE, "ExportTrace: malformed reply");
 	}
 	if (!trace_clock_read(&trace->clock, trace->start)) {
 		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
