@@ -172,7 +172,8 @@ class Slow(unittest.TestCase):
             self.assertEqual(len(server.seen), 1)
 
     def test_garbage_is_a_connection_error(self):
-        for garbage in (b"\0", b"[]\0", b"{\0", b'"x"\0', b"\xff\xfe\0", b"x" * (2 << 20)):
+        frames = (b"", b"[]", b"{", b'"x"', b"\xff\xfe", b"[" * 60000, b'{"parameters":5}', b'{"parameters":"x"}')
+        for garbage in (*(frame + b"\0" for frame in frames), b"x" * (2 << 20)):
             with Fake(lambda number, message: [(0, garbage)]) as server:
                 with Client(server.path, timeout=1, retries=0) as client:
                     self.assertRaises((ConnectionError, VarlinkError), client.query, "GetStatus")

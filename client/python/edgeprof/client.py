@@ -74,8 +74,11 @@ class _Connection:
             if end >= 0:
                 frame = bytes(self._data[:end])
                 del self._data[: end + 1]
-                message = json.loads(frame.decode("utf-8"))
-                if not isinstance(message, dict):
+                try:
+                    message = json.loads(frame.decode("utf-8"))
+                except RecursionError:
+                    message = None
+                if not isinstance(message, dict) or not isinstance(message.get("parameters") or {}, dict):
                     raise ConnectionError("not a Varlink message")
                 return message
             if len(self._data) > _FRAME_MAX:
