@@ -27,6 +27,8 @@
 
 /* ---- files: on a thread, nothing shared ---- */
 
+enum { UNKNOWN = REPORT_FILES_MAX }; /* in place of an entry: of a previous start */
+
 static int open_reports(const char *dir)
 {
 	char path[REPORT_PATH_SIZE];
@@ -36,7 +38,10 @@ static int open_reports(const char *dir)
 
 struct scan {
 	const char *but; /* the name to skip */
-	size_t files, bytes;
+	const struct report_owners *owners;
+	size_t files, bytes, unknown;
+	size_t others; /* files that are unknown, which count as one user's */
+	size_t most;   /* files of the user of the oldest */
 	struct {
 		char name[PROTO_NAME_SIZE + 8];
 		struct timespec time;
@@ -46,6 +51,26 @@ struct scan {
 static bool precedes(struct timespec a, struct timespec b)
 {
 	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+static size_t entry_of(const struct report_owners *owners, const char *file)
+{
+	size_t i = owners ? 0 : UNKNOWN;
+	while (i < UNKNOWN && strcmp(owners->owner[i].file, file) != 0) {
+		i++;
+	}
+	return i;
+}
+
+/* How many files the user of an entry has. */
+static size_t count_files(const struct scan *scan, size_t at)
+{
+	const struct report_owners *owners = scan->owners;
+	size_t count = 0;
+	for (size_t i = 0; at < UNKNOWN && i < UNKNOWN; i++) {
+		count += owners->owner[i].file[0] && owners->owner[i].uid == owners->owner[at].uid;
+	}
+	return at < UNKNOWN ? count : scan->others;
 }
 
 /* Temporary files that a crash left are removed. */
@@ -58,12 +83,17 @@ static bool scan_report(void *ctx, int folder, const char *name)
 	} else if (text_ends_with(name, ".txt") && strcmp(name, scan->but) != 0 &&
 		   strlen(name) < PROTO_NAME_SIZE + strlen(".txt") &&
 		   fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		const size_t at = entry_of(scan->owners, name), count = count_files(scan, at);
 		scan->bytes += (size_t)st.st_size;
-		if (scan->files++ == 0 || precedes(st.st_mtim, scan->oldest.time)) {
+		scan->files++;
+		scan->unknown += at == UNKNOWN;
+		if (count > scan->most ||
+			(count == scan->most && precedes(st.st_mtim, scan->oldest.time))) {
+			scan->most = count;
 			memcpy(scan->oldest.name, name, strlen(name) + 1);
 			scan->oldest.time = st.st_mtim;
 		}
-		if (scan->files == 1 || !precedes(st.st_mtim, scan->newest.time)) {
+		if (!scan->newest.name[0] || !precedes(st.st_mtim, scan->newest.time)) {
 			memcpy(scan->newest.name, name, strlen(name) + 1);
 			scan->newest.time = st.st_mtim;
 		}
@@ -71,19 +101,41 @@ static bool scan_report(void *ctx, int folder, const char *name)
 	return true;
 }
 
-/* Evicts the oldest until there is room for one more file of this length. */
-static void make_room(int folder, const char *but, size_t length)
+/* Evicts the oldest of the user who has most, until there is room for one more. */
+static void make_room(int folder, struct report_owners *owners, const char *but, size_t length)
 {
-	struct scan scan;
-	do {
-		scan = (struct scan){.but = but};
+	struct scan scan = {.unknown = 0};
+	for (;;) {
+		scan = (struct scan){.but = but, .owners = owners, .others = scan.unknown};
 		folder_list(folder, SIZE_MAX, scan_report, &scan);
-	} while (scan.files > 0 &&
-		 (scan.files >= REPORT_FILES_MAX || scan.bytes + length > REPORT_BYTES_MAX) &&
-		 unlinkat(folder, scan.oldest.name, 0) == 0);
+		if (scan.files < REPORT_FILES_MAX && scan.bytes + length <= REPORT_BYTES_MAX) {
+			return;
+		}
+		if (scan.others != scan.unknown) {
+			continue; /* who has most was judged without it */
+		}
+		const size_t at = entry_of(owners, scan.oldest.name);
+		if (!scan.oldest.name[0] || unlinkat(folder, scan.oldest.name, 0) < 0) {
+			return;
+		}
+		if (at < UNKNOWN) {
+			owners->owner[at].file[0] = '\0';
+		}
+	}
 }
 
-int report_file_write(const char *dir, const char *app, const char *text, size_t length)
+static void note_owner(struct report_owners *owners, const char *name, uid_t uid)
+{
+	size_t at = entry_of(owners, name);
+	at = at < UNKNOWN ? at : entry_of(owners, "");
+	if (at < UNKNOWN) {
+		memcpy(owners->owner[at].file, name, strlen(name) + 1);
+		owners->owner[at].uid = uid;
+	}
+}
+
+int report_file_write(const char *dir, struct report_owners *owners, const char *app, uid_t uid,
+	const char *text, size_t length)
 {
 	char name[PROTO_NAME_SIZE + 8], temporary[PROTO_NAME_SIZE + 8];
 	int folder = open_reports(dir);
@@ -92,8 +144,11 @@ int report_file_write(const char *dir, const char *app, const char *text, size_t
 	}
 	snprintf(name, sizeof(name), "%s.txt", app);
 	snprintf(temporary, sizeof(temporary), "%s.new", app);
-	make_room(folder, name, length);
+	make_room(folder, owners, name, length);
 	int r = file_replace(folder, temporary, name, 0644, text, length);
+	if (r == 0) {
+		note_owner(owners, name, uid);
+	}
 	close(folder);
 	return r;
 }
@@ -150,6 +205,7 @@ enum { AGAIN_MS = 1000 };
 
 struct report_job {
 	const char *dir;
+	struct report_owners *owners; /* of the only job that runs */
 	TAILQ_ENTRY(report_job) link;
 	char app[PROTO_NAME_SIZE];
 	uid_t uid;
@@ -164,6 +220,7 @@ struct reports {
 	struct past_reports past;
 	TAILQ_HEAD(, report_job) queue; /* the oldest first */
 	size_t waiting;
+	struct report_owners owners;
 	bool busy, closing;
 	bool failed;	  /* logged already */
 	uv_timer_t again; /* runs while the system refuses a thread */
@@ -199,7 +256,7 @@ static void report_written(struct reports *reports, const struct report_job *job
 static int write_file(void *data)
 {
 	struct report_job *job = data;
-	return report_file_write(job->dir, job->app, job->text, job->length);
+	return report_file_write(job->dir, job->owners, job->app, job->uid, job->text, job->length);
 }
 
 static void start_next(struct reports *reports);
@@ -280,6 +337,7 @@ static void on_end(void *ctx, const struct app *app, enum process_end how, uint6
 		    : -ENOMEM;
 	if (r > 0) {
 		job->dir = reports->core->facts->run_dir;
+		job->owners = &reports->owners;
 		memcpy(job->app, app->name, sizeof(job->app));
 		job->uid = app->uid;
 		job->length = (size_t)r;

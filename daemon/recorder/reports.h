@@ -20,15 +20,24 @@ void reports_close(struct reports *reports);
 void reports_destroy(struct reports *reports);
 
 enum {
-	REPORT_FILES_MAX = 64,	    /* the oldest go */
+	REPORT_FILES_MAX = 64,
 	REPORT_BYTES_MAX = 1 << 20, /* in all */
 	REPORT_PATH_SIZE = 256,
 };
 
+/* Whose they are, as far as this start of the daemon wrote them. Zeroed = none. */
+struct report_owners {
+	struct {
+		char file[PROTO_NAME_SIZE + 8];
+		uid_t uid;
+	} owner[REPORT_FILES_MAX];
+};
+
 /* Writes reports/APP.txt in the run directory, complete or not at all; may block. Makes
- * DIR/reports, removes the oldest other files past the limits. 0 or -errno: -EPERM for a folder
- * that is not ours alone. */
-int report_file_write(const char *dir, const char *app, const char *text, size_t length);
+ * DIR/reports; past the limits the oldest other file of the user who has most goes. 0 or
+ * -errno: -EPERM for a folder that is not ours alone. */
+int report_file_write(const char *dir, struct report_owners *owners, const char *app, uid_t uid,
+	const char *text, size_t length);
 
 /* The file of the app, or the newest (app NULL), with a NUL; its app's name and when it was
  * written. The length; -ENOENT: there is none; -EFBIG: longer than size; -EPERM: not ours; other

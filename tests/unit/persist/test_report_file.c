@@ -20,6 +20,7 @@
 #include "tests/unit/unit.h"
 
 static char dir[64];
+static struct report_owners owners;
 
 static const char *path_of(const char *name)
 {
@@ -30,6 +31,7 @@ static const char *path_of(const char *name)
 
 static void setup_folder(void)
 {
+	memset(&owners, 0, sizeof(owners));
 	snprintf(dir, sizeof(dir), "/tmp/edgeprof-report.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 }
@@ -99,7 +101,7 @@ static bool there(const char *name)
 
 static int write_text(const char *app, const char *text)
 {
-	return report_file_write(dir, app, text, strlen(text));
+	return report_file_write(dir, &owners, app, 0, text, strlen(text));
 }
 
 FIXTURE(setup_folder, teardown_folder);
@@ -142,7 +144,7 @@ START_TEST(folder_that_is_a_link_or_open_to_others_is_refused)
 	ck_assert_int_eq(chmod(path_of("reports"), 0777), 0);
 	ck_assert_int_eq(write_text("cam", "text"), -EPERM);
 	ck_assert_uint_eq(each_report(NULL), 0);
-	ck_assert_int_eq(report_file_write("/nonexistent", "cam", "x", 1), -ENOENT);
+	ck_assert_int_eq(report_file_write("/nonexistent", &owners, "cam", 0, "x", 1), -ENOENT);
 }
 END_TEST
 
@@ -190,18 +192,35 @@ START_TEST(oldest_goes_past_the_limit_of_bytes)
 	size_t third = REPORT_BYTES_MAX / 3;
 	char *text = calloc(1, REPORT_BYTES_MAX);
 	ck_assert_ptr_nonnull(text);
-	ck_assert_int_eq(report_file_write(dir, "a", text, third), 0);
+	ck_assert_int_eq(report_file_write(dir, &owners, "a", 0, text, third), 0);
 	age("reports/a.txt", 2);
-	ck_assert_int_eq(report_file_write(dir, "b", text, third), 0);
+	ck_assert_int_eq(report_file_write(dir, &owners, "b", 0, text, third), 0);
 	age("reports/b.txt", 1);
-	ck_assert_int_eq(report_file_write(dir, "c", text, third), 0);
+	ck_assert_int_eq(report_file_write(dir, &owners, "c", 0, text, third), 0);
 	ck_assert_uint_eq(each_report(NULL), 3);
 	ck_assert_int_eq(write_text("d", "four"), 0);
 	ck_assert_uint_eq(each_report(NULL), 3);
 	ck_assert(!there("reports/b.txt"));
-	ck_assert_int_eq(report_file_write(dir, "e", text, REPORT_BYTES_MAX), 0);
+	ck_assert_int_eq(report_file_write(dir, &owners, "e", 0, text, REPORT_BYTES_MAX), 0);
 	ck_assert_uint_eq(each_report(NULL), 1);
 	free(text);
+}
+END_TEST
+
+/* covers D6: one user's short runs do not remove the reports of others */
+START_TEST(the_user_who_has_most_gives_first)
+{
+	char app[16], name[40];
+	for (int i = 0; i < 3 * REPORT_FILES_MAX; i++) {
+		uid_t uid = i < 3 ? 7 : i < REPORT_FILES_MAX ? 8 : 9;
+		snprintf(app, sizeof(app), "app%d", i);
+		ck_assert_int_eq(report_file_write(dir, &owners, app, uid, "text", 4), 0);
+		snprintf(name, sizeof(name), "reports/%s.txt", app);
+		age(name, i);
+	}
+	ck_assert_uint_eq(each_report(NULL), REPORT_FILES_MAX);
+	ck_assert(there("reports/app0.txt") && there("reports/app2.txt"));
+	ck_assert(!there("reports/app3.txt") && there("reports/app63.txt"));
 }
 END_TEST
 
