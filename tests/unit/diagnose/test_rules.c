@@ -1332,6 +1332,37 @@ START_TEST(a_model_and_a_hog_each_have_their_part)
 }
 END_TEST
 
+static const char *last_evidence(size_t index, enum cause cause)
+{
+	const struct finding *finding = &diagnosis.finding[index];
+	ck_assert_int_eq(finding->cause, cause);
+	return finding->evidence[finding->evidence_count - 1];
+}
+
+START_TEST(the_evidence_is_of_the_stage_that_is_named)
+{
+	camera();
+	slower(95, 33.3);
+	facts.busy_ms = (struct fact){95, 33};
+	stage("capture", 55, 15);
+	stage("infer", 34, 12);
+	diagnose(&facts, &diagnosis);
+	show("both grew");
+	ck_assert_str_eq(last_evidence(0, CAUSE_CAPTURE_STALL),
+		"stage/cam/capture/mean_ms: 55.0 ms of a frame, usually 15.0");
+	ck_assert_str_eq(last_evidence(1, CAUSE_INFERENCE_BOUND),
+		"stage/cam/infer/mean_ms: 34.0 ms of a frame, usually 12.0");
+
+	below_target(6, 3);
+	frame(44, 44);
+	stage("capture", 33, 33)->share = 0.75;
+	diagnose(&facts, &diagnosis);
+	show("slow camera");
+	ck_assert_str_eq(last_evidence(0, CAUSE_CAPTURE_STALL),
+		"stage/cam/capture/mean_ms: 33.0 ms of a frame, usually 33.0");
+}
+END_TEST
+
 START_TEST(a_throttled_app_reads_as_one_line)
 {
 	thermal_throttling_of_a_pi();

@@ -66,6 +66,7 @@ void rule_bound(const struct view *view, struct judged *judged)
 	judged->score[SYMPTOM_JITTER] = fmin(judged->score[SYMPTOM_JITTER], OWN_SPIKES);
 	take_best(judged);
 	if (judged->symptom == SYMPTOM_CHANGE) {
+		judged->stage = own;
 		text_add(&judged->text, "%s", own->name);
 		say(judged, " takes ", own->ms.now, " ms");
 		say(judged, ", ", own->ms.usual, " ms before");
@@ -74,6 +75,7 @@ void rule_bound(const struct view *view, struct judged *judged)
 			: own->role == ROLE_PREPROCESS ? "input"
 						       : "work, or what it waits for,");
 	} else if (judged->symptom == SYMPTOM_JITTER) {
+		judged->stage = spiky;
 		text_add(&judged->text, "%s takes longer now and then", spiky->name);
 		say(judged, ", ", spiky->p99_ms, " ms of a frame at p99");
 	} else {

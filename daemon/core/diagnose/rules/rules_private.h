@@ -62,7 +62,8 @@ struct judged {
 	double ms[SYMPTOMS];  /* what it explains of each, at most the excess */
 	double score[SYMPTOMS + 1];
 	struct finding finding;
-	struct text text; /* finding.text */
+	struct text text;		/* finding.text */
+	const struct fact_stage *stage; /* that it names; NULL */
 };
 
 /* Judges, and writes the text. */

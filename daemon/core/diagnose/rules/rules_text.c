@@ -70,6 +70,7 @@ void say(struct judged *judged, const char *before, double value, const char *af
 void say_share(const struct view *view, struct judged *judged, const struct fact_stage *stage)
 {
 	double share = share_of_base(view, stage);
+	judged->stage = stage;
 	if (stage && isfinite(stage->share) && stage->share > 0 && !view->pipelined &&
 		!(view->changed && judged->symptom == SYMPTOM_CONSTANT)) {
 		share = stage->share;
@@ -144,9 +145,10 @@ void add_metrics(const struct view *view, struct judged *judged)
 {
 	const struct facts *facts = view->facts;
 	bool jitter = judged->symptom == SYMPTOM_JITTER;
-	const struct fact_stage *stage = judged->symptom == SYMPTOM_CHANGE ? view->grown
-					 : jitter			   ? view->spiky
-									   : view->dominant;
+	const struct fact_stage *stage = judged->stage			     ? judged->stage
+					 : judged->symptom == SYMPTOM_CHANGE ? view->grown
+					 : jitter			     ? view->spiky
+									     : view->dominant;
 	if (jitter && isfinite(facts->slow_cpu_ms)) {
 		add_evidence(judged, "slow frames: %s ms more CPU time than the others",
 			number(facts->slow_cpu_ms).text);
