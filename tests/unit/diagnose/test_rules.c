@@ -1332,6 +1332,26 @@ START_TEST(a_model_and_a_hog_each_have_their_part)
 }
 END_TEST
 
+/* The app was slower before the clock was capped: what frames cost since is measured. */
+START_TEST(a_tax_that_came_late_is_the_tax_that_was_measured)
+{
+	computes_slower();
+	facts.since_s = 100;
+	moved(FACT_THROTTLE_ACTIVE, 0.96, 0, 40, 0.8);
+	moved(FACT_TEMPERATURE, 84, 70, 70, 0.8);
+	facts.throttled_ms = 65;
+	facts.unthrottled_ms = 33.3;
+	facts.throttled_share = 0.3;
+	diagnose(&facts, &diagnosis);
+	show("late");
+	ck_assert_int_eq(diagnosis.finding[0].cause, CAUSE_THERMAL_THROTTLING);
+	ck_assert(diagnosis.finding[0].explained_ms >= 30);
+	for (size_t i = 0; i < diagnosis.findings; i++) {
+		ck_assert_int_ne(diagnosis.finding[i].cause, CAUSE_UNEXPLAINED);
+	}
+}
+END_TEST
+
 static const char *last_evidence(size_t index, enum cause cause)
 {
 	const struct finding *finding = &diagnosis.finding[index];
