@@ -121,6 +121,27 @@ def test_keys_change_what_is_shown():
             terminal.shows("paused")
 
 
+def test_what_is_most_urgent_is_the_first_alert():
+    """In the overview there may be space for one; the keys are for that which is shown first."""
+    urgency = {"late": ("pending", "critical"), "note": ("firing", "info"), "hot": ("firing", "critical"),
+               "warm": ("firing", "warning")}
+    alerts = [dict(ALERT, rule=rule, state=state, severity=severity) for rule, (state, severity) in urgency.items()]
+    with tempfile.TemporaryDirectory() as folder, FakeDaemon(folder, dict(FAKE, ListAlerts={"alerts": alerts})) as daemon:
+        with top(folder, 80, 24) as terminal:
+            terminal.shows("hot max")
+            terminal.type("a")
+            terminal.shows("acknowledged")
+            acked = [call["parameters"]["rule"] for call in daemon.calls if call["method"] == "io.edgeprof.AckAlert"]
+            assert acked == ["hot"], acked
+            terminal.type("5")
+            terminal.until("all in order", lambda lines: [word for line in lines for word in line.split()
+                                                          if word in urgency] == ["hot", "warm", "note", "late"])
+        with top(folder, 40, 12) as terminal:
+            terminal.shows("top needs")
+            terminal.type("aq")
+            assert terminal.ends() == 0
+
+
 def test_keys_that_change_the_daemon_are_calls():
     with tempfile.TemporaryDirectory() as folder, FakeDaemon(folder, dict(FAKE)) as daemon:
         with top(folder, 120, 40) as terminal:

@@ -52,19 +52,29 @@ static const struct list {
 		(const char *const[]){"cpu_percent-", "rss_bytes-", "name", "pid", NULL},
 		COLUMNS(process_columns),
 		"no processes: apps that attach are listed, and what [process] names"},
-	[PART_ALERTS] = {TAB_EVENTS,
-		(const char *const[]){"", "severity", "since_us-", "rule", NULL},
+	[PART_ALERTS] = {TAB_EVENTS, (const char *const[]){VIEW_URGENCY, "since_us-", "rule", NULL},
 		COLUMNS(alert_columns), "no alert is pending or firing"},
 	[PART_EVENTS] = {TAB_EVENTS, (const char *const[]){"time_us-", NULL},
 		COLUMNS(event_columns), "no events yet"},
 };
 
+static size_t rows_of(const struct view *view, enum part part, const cJSON *ret[VIEW_ROWS])
+{
+	const struct list *list = &lists[part];
+	return view_rows(view, part, list->sorts, view->cursors[list->tab].sort, ret);
+}
+
+const cJSON *list_first(const struct view *view, enum part part)
+{
+	const cJSON *rows[VIEW_ROWS];
+	return rows_of(view, part, rows) > 0 ? rows[0] : NULL;
+}
+
 void draw_list(struct view *view, struct box box, enum part part, struct cursor *cursor)
 {
 	const struct list *list = &lists[part];
 	const cJSON *rows[VIEW_ROWS];
-	int sort = view->cursors[list->tab].sort;
-	size_t count = view_rows(view, part, list->sorts, sort, rows);
+	size_t count = rows_of(view, part, rows);
 	if (count == 0) {
 		view_empty(view, box, part == PART_ALERTS ? TONE_GOOD : TONE_DIM, list->empty);
 	} else {

@@ -50,7 +50,7 @@ static const cJSON *alert_of(const struct keyboard *keyboard)
 {
 	const cJSON *alert = keyboard->view->selected;
 	if (!json_text(alert, "rule")) {
-		alert = model_first(&keyboard->host->live, PART_ALERTS);
+		alert = list_first(keyboard->view, PART_ALERTS);
 	}
 	if (!alert) {
 		say(keyboard->host, "no alert is pending or firing");

@@ -141,6 +141,7 @@ static void draw(struct top *top)
 	int first = top->host_count > 1 ? 3 : 2;
 	struct box area = {first, 0, canvas->height - first - 1, canvas->width};
 	view->selected = NULL;
+	view->model = host_model(host);
 	erase();
 	if (canvas->width < SCREEN_WIDTH_MIN || canvas->height < SCREEN_HEIGHT_MIN) {
 		/* short enough for a small terminal */
@@ -150,7 +151,6 @@ static void draw(struct top *top)
 		refresh();
 		return;
 	}
-	view->model = host_model(host);
 	int ink = make_note(top, note, sizeof(note));
 	canvas->dimmed = host->lost;
 	draw_header(view, note, ink);

@@ -66,9 +66,22 @@ static const cJSON *member_of(const cJSON *row, const char *by)
 	return json_get(inner ? json_get(row, "frame") : row, name);
 }
 
+/* What fires before what is pending, the most severe first. */
+static int urgency(const cJSON *alert)
+{
+	const char *severity = json_word(alert, "severity");
+	return 4 * (strcmp(json_word(alert, "state"), "firing") != 0) +
+	       (strcmp(severity, "critical") == 0	  ? 0
+		       : strcmp(severity, "warning") == 0 ? 1
+							  : 2);
+}
+
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
 	const char *by = ctx;
+	if (strcmp(by, VIEW_URGENCY) == 0) {
+		return urgency(*(const cJSON *const *)a) - urgency(*(const cJSON *const *)b);
+	}
 	const cJSON *x = member_of(*(const cJSON *const *)a, by);
 	const cJSON *y = member_of(*(const cJSON *const *)b, by);
 	if (!x || !y) {

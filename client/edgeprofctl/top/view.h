@@ -33,6 +33,7 @@ void cursor_fit(struct cursor *cursor, int count, int height);
 /* The rows of a part that the filter wants, by the member that the cursor sorts by: a name that
  * ends in '-' sorts downwards; NULL ends the list, and "" is the daemon's order. */
 enum { VIEW_ROWS = 512 };
+#define VIEW_URGENCY "urgency" /* of alerts, which have no such member */
 size_t view_rows(const struct view *view, enum part part, const char *const *sorts, int sort,
 	const cJSON *ret[VIEW_ROWS]);
 
@@ -64,6 +65,7 @@ void draw_apps(struct view *view, struct box box, struct cursor *cursor);
 void draw_app_tab(struct view *view, struct box box);
 /* The processes, alerts or events. */
 void draw_list(struct view *view, struct box box, enum part part, struct cursor *cursor);
+const cJSON *list_first(const struct view *view, enum part part); /* NULL: it is empty */
 /* All between header and status line. */
 void draw_tab(struct view *view, struct box area);
 enum { APP_LINES = 3 };
