@@ -5,11 +5,12 @@ made of a diagnosis without asking: in ListApps, the report, the texts of alerts
 import contextlib
 import json
 import signal
+import sys
 import tempfile
 import threading
 import time
 
-from harness import SOURCE, Daemon, VarlinkError, board, run_tests_with_broker, until
+from harness import SOURCE, Daemon, VarlinkError, board, program, run_tests_with_broker, until
 
 import mosquitto
 import varlink_idl
@@ -18,6 +19,14 @@ from reckoning import MS, Script
 
 INTERFACE = varlink_idl.load(SOURCE / "proto" / "io.edgeprof.varlink")
 DEVICE = "bench"
+CAMERA = """
+import time
+import edgeprof
+edgeprof.connect("cam")
+while True:
+    with edgeprof.frame(), edgeprof.stage("capture"):
+        time.sleep(0.02)
+"""
 SLOW = "[sampling]\ninterval = 200ms\n"
 
 
@@ -124,6 +133,25 @@ def test_a_slow_frame_is_explained():
             assert usual["frame"] == 50 and "not slow" in usual["summary"], usual
             assert refused(daemon, "Explain", app="cam", frame=10**6) == "NotFound"
             assert refused(daemon, "Explain", app="cam", frame=50, time_us=middle) == "InvalidParameter"
+
+
+def test_a_frame_in_which_the_app_was_stopped_says_so():
+    with Daemon("[sampling]\ninterval = 100ms\n") as daemon:
+        env = dict(daemon.env, PYTHONPATH=str(SOURCE / "client" / "python"))
+        with program([sys.executable, "-c", CAMERA], env) as app:
+            until("there are frames", lambda: any(
+                row["frame_count"] > 100 for row in daemon.call("GetFrames")["frames"]))
+            app.send_signal(signal.SIGSTOP)
+            until("it is seen", lambda: (daemon.metric("process/cam/stopped") or {}).get("value"))
+            begun = daemon.call("GetStatus")["mono_us"]
+            until("it lasts", lambda: daemon.call("GetStatus")["mono_us"] > begun + 2000000)
+            app.send_signal(signal.SIGCONT)
+
+            def explained():
+                found = daemon.call("Explain", app="cam")
+                return found if found["took_ms"] > 2000 else None
+            found = until("the frame has ended", explained)
+            assert "process/cam/stopped 1, usually 0" in found["summary"], found
 
 
 def daemon_stream(daemon, method):

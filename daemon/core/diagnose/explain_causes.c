@@ -109,9 +109,29 @@ static double sample_at(const struct explain_series *series, uint64_t t_ns)
 	return known ? point->mean : (double)NAN;
 }
 
+/* The last sample in a frame that has two of them, else the one after its end. share: of
+ * those in it that are not 0. */
+static double sample_in(
+	const struct explain_series *series, const struct past_frame *frame, double *share)
+{
+	size_t inside = 0, some = 0;
+	double last = NAN;
+	for (size_t i = 0; i < series->count; i++) {
+		const struct history_point *point = &series->point[i];
+		if (point->t_ns > frame->start_ns && point->t_ns <= frame->end_ns) {
+			inside++;
+			some += point->mean > 0;
+			last = point->mean;
+		}
+	}
+	*share = inside > 0 ? (double)some / (double)inside : 0;
+	return inside >= 2 ? last : sample_at(series, frame->end_ns);
+}
+
 static void explain_sensor(struct slow_frame *slow, const struct explain_series *series)
 {
-	double values[EXPLAIN_FRAMES], value = sample_at(series, slow->frame->end_ns), scatter;
+	double values[EXPLAIN_FRAMES], share, scatter;
+	double value = sample_in(series, slow->frame, &share);
 	for (size_t i = 0; i < slow->ret->compared; i++) {
 		values[i] = sample_at(series, slow->compared[i]->end_ns);
 	}
@@ -125,7 +145,8 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 	bool falls =
 		clock || text_starts_with(path, "headroom/") || text_ends_with(path, "/available");
 	double worse = falls ? usual - value : value - usual;
-	double limit = fmax(SENSOR_MIN * (suffix ? scales[series->unit].size : 1),
+	const bool stopped = text_ends_with(path, "/stopped"); /* a count of processes */
+	double limit = fmax((stopped ? 0.5 : SENSOR_MIN) * (suffix ? scales[series->unit].size : 1),
 		fmax(SENSOR_SHARE * fabs(usual), SCATTERS * scatter));
 	/* what is always high does not differ, but says what went on */
 	if (text_starts_with(path, "pressure/") && value >= fmax(PRESSED, slow->pressed_percent)) {
@@ -142,6 +163,9 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 	if (clock && value > 0 && computed && !slow->clocked[of_cpu]) {
 		double base_ms = slow->usual[of_cpu && slow->divided ? CPU : TOOK];
 		explained_ms = take(slow, of_cpu, base_ms * (usual / value - 1));
+	}
+	if (stopped) {
+		explained_ms = take(slow, false, share * slow->excess_ms);
 	}
 	slow->clocked[of_cpu] |= clock;
 	add_cause(slow, &cause, value, usual, explained_ms, worse / limit * (own ? RANK_OWN : 1));

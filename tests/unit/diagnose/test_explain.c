@@ -416,6 +416,27 @@ START_TEST(without_context_the_process_says_what_it_waited_for)
 }
 END_TEST
 
+/* A frame of many samples: what was sampled in it counts, not what came after it. */
+START_TEST(a_frame_that_was_stopped_says_so)
+{
+	lengthen(9900, CAPTURE);
+	for (size_t i = AT + 1; i < FRAMES; i++) {
+		frame(i)->start_ns += 10 * S;
+		frame(i)->end_ns += 10 * S;
+	}
+	add_series("pressure/cpu/some", UNIT_PERCENT, 88, 88);
+	add_series("process/cam/stopped", UNIT_COUNT, 0, 0);
+	for (size_t i = 0; i < POINTS; i++) {
+		struct history_point *point = &points[1][i];
+		point->mean = point->t_ns > frame(AT)->start_ns && point->t_ns < frame(AT)->end_ns;
+	}
+	explain(AT);
+	ck_assert_ptr_nonnull(strstr(
+		explanation.summary, ": capture +9900.0 ms; process/cam/stopped 1, usually 0"));
+	ck_assert_ptr_null(strstr(explanation.summary, "pressure"));
+}
+END_TEST
+
 START_TEST(pressure_that_is_always_high_is_what_went_on)
 {
 	for (size_t i = 0; i < FRAMES; i++) {

@@ -32,7 +32,8 @@ struct explain_work {
 static const char *const sensors[] = {"pressure/cpu/some", "pressure/memory/some",
 	"pressure/io/some", "cpu/utilization", "cpu/iowait", "gpu/utilization", "gpu/frequency",
 	"emc/utilization", "temperature/max", "swap/used", "throttle/active"};
-static const char *const own[] = {"iodelay", "run_delay", "major_faults", "minor_faults"};
+static const char *const own[] = {
+	"stopped", "iodelay", "run_delay", "major_faults", "minor_faults"};
 
 static void add_series(struct explain_work *work, struct history *history,
 	const struct past_frame *frame, const char *path)
@@ -65,7 +66,7 @@ static void read_sensors(struct explain_work *work, struct history *history, con
 	for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
 		add_series(work, history, frame, sensors[i]);
 	}
-	for (size_t i = 0; i < (frame->has_context ? 1 : sizeof(own) / sizeof(own[0])); i++) {
+	for (size_t i = 0; i < (frame->has_context ? 2 : sizeof(own) / sizeof(own[0])); i++) {
 		snprintf(path, sizeof(path), "process/%s/%s", app, own[i]);
 		add_series(work, history, frame, path);
 	}
