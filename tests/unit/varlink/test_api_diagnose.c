@@ -86,6 +86,22 @@ START_TEST(an_hour_without_a_load_is_steady)
 }
 END_TEST
 
+/* One value for 100 s: samples enough, but not of those that are 15 s apart. */
+START_TEST(a_minute_of_one_value_is_steady)
+{
+	for (int ago = 100; ago >= 0; ago--) {
+		metric_set(zone, 50);
+		metric_set(headroom, TRIP - 50);
+		metrics_commit(f.core.metrics, zones, f.now_ns - (uint64_t)ago * FIXTURE_SECOND);
+	}
+	cJSON *reply = ask("Forecast", NULL);
+	const cJSON *found = item_of(reply, "temperatures", "metric", "temperature/die");
+	ck_assert_str_eq(string(found, "state"), "steady");
+	ck_assert_ptr_nonnull(strstr(string(found, "verdict"), "steady at 50.0 °C, safe: "));
+	cJSON_Delete(reply);
+}
+END_TEST
+
 START_TEST(what_throttles_or_is_next_to_its_limit_is_not_safe)
 {
 	static const char *const verdicts[] = {

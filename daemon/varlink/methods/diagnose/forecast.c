@@ -180,6 +180,11 @@ static bool next_zone(struct list_cursor *cursor, struct json *out)
 	find_trip(&zone, core);
 	const uint64_t step_s = steps_s[cursor->second];
 	look_ahead(&zone, core->history, cursor->now_ns, step_s);
+	if (cursor->second > 0 && isnan(zone.forecast.r_squared) &&
+		zone.forecast.state == FORECAST_UNKNOWN) {
+		/* too few are so far apart: the first attempt was right */
+		look_ahead(&zone, core->history, cursor->now_ns, steps_s[0]);
+	}
 	const double reach_s = 0.9 * (double)step_s * FORECAST_POINTS;
 	const struct forecast *forecast = &zone.forecast;
 	/* a coarse sensor that rises slowly is constant for minutes */
