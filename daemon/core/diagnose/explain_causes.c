@@ -96,44 +96,28 @@ static void explain_cause(struct slow_frame *slow, const struct cause *cause)
 	}
 }
 
-/* The first sample after the time, else the last before; NAN. */
-static double sample_at(const struct explain_series *series, uint64_t t_ns)
+/* The first sample after the end of the frame, in a frame of several the last in it, else the last
+ * before; NAN. */
+static double sample_at(const struct explain_series *series, const struct past_frame *frame)
 {
+	const uint64_t t_ns = frame->end_ns;
 	size_t i = 0;
 	while (i + 1 < series->count && series->point[i].t_ns < t_ns) {
 		i++;
 	}
+	i -= i >= 2 && series->point[i - 2].t_ns > frame->start_ns;
 	const struct history_point *point = &series->point[i];
 	bool known = series->count > 0 && isfinite(point->mean) &&
 		     point->t_ns + SAMPLE_NS >= t_ns && point->t_ns <= t_ns + SAMPLE_NS;
 	return known ? point->mean : (double)NAN;
 }
 
-/* The last sample in a frame that has two of them, else the one after its end. share: of
- * those in it that are not 0. */
-static double sample_in(
-	const struct explain_series *series, const struct past_frame *frame, double *share)
-{
-	size_t inside = 0, some = 0;
-	double last = NAN;
-	for (size_t i = 0; i < series->count; i++) {
-		const struct history_point *point = &series->point[i];
-		if (point->t_ns > frame->start_ns && point->t_ns <= frame->end_ns) {
-			inside++;
-			some += point->mean > 0;
-			last = point->mean;
-		}
-	}
-	*share = inside > 0 ? (double)some / (double)inside : 0;
-	return inside >= 2 ? last : sample_at(series, frame->end_ns);
-}
-
 static void explain_sensor(struct slow_frame *slow, const struct explain_series *series)
 {
-	double values[EXPLAIN_FRAMES], share, scatter;
-	double value = sample_in(series, slow->frame, &share);
+	double values[EXPLAIN_FRAMES], scatter;
+	double value = sample_at(series, slow->frame);
 	for (size_t i = 0; i < slow->ret->compared; i++) {
-		values[i] = sample_at(series, slow->compared[i]->end_ns);
+		values[i] = sample_at(series, slow->compared[i]);
 	}
 	double usual = usual_of(values, slow->ret->compared, &scatter), explained_ms = NAN;
 	const char *suffix = scales[series->unit].suffix, *path = series->path;
@@ -145,7 +129,7 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 	bool falls =
 		clock || text_starts_with(path, "headroom/") || text_ends_with(path, "/available");
 	double worse = falls ? usual - value : value - usual;
-	const bool stopped = text_ends_with(path, "/stopped"); /* a count of processes */
+	const bool stopped = series->unit == UNIT_COUNT; /* a count of processes */
 	double limit = fmax((stopped ? 0.5 : SENSOR_MIN) * (suffix ? scales[series->unit].size : 1),
 		fmax(SENSOR_SHARE * fabs(usual), SCATTERS * scatter));
 	/* what is always high does not differ, but says what went on */
@@ -165,7 +149,7 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 		explained_ms = take(slow, of_cpu, base_ms * (usual / value - 1));
 	}
 	if (stopped) {
-		explained_ms = take(slow, false, share * slow->excess_ms);
+		explained_ms = take(slow, false, slow->excess_ms);
 	}
 	slow->clocked[of_cpu] |= clock;
 	add_cause(slow, &cause, value, usual, explained_ms, worse / limit * (own ? RANK_OWN : 1));

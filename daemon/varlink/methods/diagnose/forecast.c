@@ -159,7 +159,7 @@ static const struct facts *facts_of(const struct list_cursor *cursor, const stru
  * than that reaches coarsely. */
 static bool next_zone(struct list_cursor *cursor, struct json *out)
 {
-	static const uint64_t steps_s[] = {2, 15};
+	static const uint64_t steps_s[] = {2, 15, 2};
 	const struct core *core = cursor->core;
 	uint32_t at = cursor->first;
 	const struct metric *metric = metrics_next(core->metrics, &at);
@@ -180,16 +180,15 @@ static bool next_zone(struct list_cursor *cursor, struct json *out)
 	find_trip(&zone, core);
 	const uint64_t step_s = steps_s[cursor->second];
 	look_ahead(&zone, core->history, cursor->now_ns, step_s);
-	if (cursor->second > 0 && isnan(zone.forecast.r_squared) &&
-		zone.forecast.state == FORECAST_UNKNOWN) {
-		/* too few are so far apart: the first attempt was right */
-		look_ahead(&zone, core->history, cursor->now_ns, steps_s[0]);
-	}
 	const double reach_s = 0.9 * (double)step_s * FORECAST_POINTS;
 	const struct forecast *forecast = &zone.forecast;
 	/* a coarse sensor that rises slowly is constant for minutes */
 	bool constant = forecast->state == FORECAST_STEADY && isnan(forecast->r_squared);
-	cursor->second = cursor->second == 0 && (constant || !(forecast->since_s <= reach_s));
+	const bool few = forecast->state == FORECAST_UNKNOWN && isnan(forecast->r_squared);
+	/* where too few are so far apart, the first attempt was right */
+	cursor->second = cursor->second == 0   ? constant || !(forecast->since_s <= reach_s)
+			 : cursor->second == 1 ? 2 * few
+					       : 0;
 	if (cursor->second == 0) {
 		cursor->first = at;
 		zone_item(out, &zone);
