@@ -96,8 +96,8 @@ static void explain_cause(struct slow_frame *slow, const struct cause *cause)
 	}
 }
 
-/* The first sample after the end of the frame, in a frame of several the last in it, else the last
- * before; NAN. */
+/* The last sample in a frame that has several, else the first after its end, else the last before;
+ * NAN = none is near. */
 static double sample_at(const struct explain_series *series, const struct past_frame *frame)
 {
 	const uint64_t t_ns = frame->end_ns;
@@ -129,7 +129,7 @@ static void explain_sensor(struct slow_frame *slow, const struct explain_series 
 	bool falls =
 		clock || text_starts_with(path, "headroom/") || text_ends_with(path, "/available");
 	double worse = falls ? usual - value : value - usual;
-	const bool stopped = series->unit == UNIT_COUNT; /* a count of processes */
+	const bool stopped = text_ends_with(path, "/stopped"); /* a count of processes */
 	double limit = fmax((stopped ? 0.5 : SENSOR_MIN) * (suffix ? scales[series->unit].size : 1),
 		fmax(SENSOR_SHARE * fabs(usual), SCATTERS * scatter));
 	/* what is always high does not differ, but says what went on */

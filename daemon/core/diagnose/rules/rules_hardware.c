@@ -55,7 +55,10 @@ static struct claims flag_claims(const struct view *view, enum fact_metric metri
 		return claims;
 	}
 	if (growth_of(flag) >= 0.2 || view->of_throttled) {
-		claims.change = agreement(view, metric, 1) * fmin(tax, view->shared);
+		/* A flag that came after another trouble costs what was measured since. */
+		const bool late = isfinite(tax) && facts->metric[metric].first_s < facts->since_s;
+		claims.change = (late ? together_with : agreement)(view, metric, 1) *
+				fmin(tax, view->shared);
 	}
 	/* On for as long as is known: nothing shows how fast the frames are without it. */
 	if (isnan(tax) && flag.now >= 0.5 && !(flag.usual < 0.5)) {

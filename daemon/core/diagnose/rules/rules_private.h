@@ -101,6 +101,8 @@ bool explains(const struct view *view, const struct claims *claims); /* more tha
 /* 0 … 1: how far a metric moved together with the frames; sign -1: it falls when they get slower.
  */
 double agreement(const struct view *view, enum fact_metric metric, double sign);
+/* The same, whenever the metric moved. */
+double together_with(const struct view *view, enum fact_metric metric, double sign);
 /* 0 … 1: how far the metric was high when there were slow frames; 0 if that is not known. */
 double tie(const struct view *view, enum fact_metric metric);
 /* Between its usual level and that of now, again and again: it has no time at which it began. */

@@ -67,21 +67,25 @@ bool flickers(const struct fact_series *series)
 	return mean.now > mean.usual ? series->least <= mean.usual : series->most >= mean.usual;
 }
 
+double together_with(const struct view *view, enum fact_metric metric, double sign)
+{
+	double match = sign * view->facts->metric[metric].frames_match;
+	return isnan(match) ? 0.8 : 0.4 + 0.6 * clamp01(match / 0.5);
+}
+
 double agreement(const struct view *view, enum fact_metric metric, double sign)
 {
 	const struct facts *facts = view->facts;
 	const struct fact_series *series = &facts->metric[metric];
-	double match = sign * series->frames_match, late = facts->since_s - series->first_s;
-	double together = isnan(match) ? 0.8 : 0.4 + 0.6 * clamp01(match / 0.5);
-	/* A flag that came after another trouble costs what was measured since. */
-	const bool measured = metric <= FACT_SOFT_TEMP_LIMIT && is_taxed(facts);
+	double together = together_with(view, metric, sign),
+	       late = facts->since_s - series->first_s;
 	/* Segments are wide, and sensors and pressure averages follow late. */
 	double near = fmax(0.3 * facts->since_s, fmax(or_zero(facts->span_s) / 16, 10));
 	return view->of_throttled || isnan(late) || flickers(series)
 		       ? together
-		       : together * (late > near && !measured ? 0.4
-					    : late < -near    ? 0.6
-							      : 1);
+		       : together * (late > near	   ? 0.4
+					    : late < -near ? 0.6
+							   : 1);
 }
 
 /* A correlation below 0.2 may be by chance. */
