@@ -167,13 +167,18 @@ for i in range(60):
 """
 
 
+def record_by_id(daemon, late):
+    """A session of the program, whose stages by id end so many frames late."""
+    daemon.call("StartSession", name="s", app="loop", warmup=0)
+    subprocess.run(["python3", "-c", BY_ID, str(late)], env=dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python")),
+                   check=True, timeout=60)
+    until("it ended", lambda: daemon.call("ListSessions", name="s")["sessions"][0]["state"] == "stopped")
+
+
 # covers G3.11 G4.11
 def test_stages_by_id_are_in_their_frames_also_in_a_session():
     with Daemon() as daemon:
-        daemon.call("StartSession", name="s", app="loop", warmup=0)
-        subprocess.run(["python3", "-c", BY_ID, "0"], env=dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python")),
-                       check=True, timeout=60)
-        until("it ended", lambda: daemon.call("ListSessions", name="s")["sessions"][0]["state"] == "stopped")
+        record_by_id(daemon, 0)
         live, report = daemon.call("ListStages", app="loop"), until("the file", lambda: json.loads(
             daemon.ctl("report", "s", "-j").stdout or "null"))
         for reply in live, report:
@@ -188,10 +193,7 @@ def test_stages_by_id_are_in_their_frames_also_in_a_session():
 # covers G4.11
 def test_stages_that_overlap_by_id_have_a_sequential_total():
     with Daemon() as daemon:
-        daemon.call("StartSession", name="s", app="loop", warmup=0)
-        subprocess.run(["python3", "-c", BY_ID, "2"], env=dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python")),
-                       check=True, timeout=60)
-        until("it ended", lambda: daemon.call("ListSessions", name="s")["sessions"][0]["state"] == "stopped")
+        record_by_id(daemon, 2)
         assert daemon.call("ListStages", app="loop")["totals"][0]["total_is_sequential"]
         assert re.search(r"^TOTAL +\d.* \(sequential: ", daemon.ctl("report", "loop").stdout, re.M)
         text = until("the file", lambda: daemon.ctl("report", "s").stdout)
