@@ -161,7 +161,7 @@ int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 
 /* Reports an error that the daemon replied with; the exit status. */
 int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *parameters);
-struct text;
-/* For a name that the daemon does not know (what: as in its error NotFound): adds a similar one, or
- * the command that lists the names. */
-void ctl_add_hint(struct ctl *ctl, struct text *text, const char *what, const char *name);
+/* ctl_fail() about a name that the daemon does not know (what: as in its error NotFound), with a
+ * similar one, or the command that lists the names. */
+int ctl_unknown(struct ctl *ctl, int status, const char *what, const char *name, const char *format,
+	...) __attribute__((format(printf, 5, 6)));

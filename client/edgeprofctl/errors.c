@@ -3,6 +3,7 @@
  * one, or the command that lists the names. */
 #include "client/edgeprofctl/ctl.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
@@ -66,7 +67,7 @@ static void compare(struct similar *similar, const struct list *list, const cJSO
 	}
 }
 
-void ctl_add_hint(struct ctl *ctl, struct text *text, const char *what, const char *name)
+static void add_hint(struct ctl *ctl, struct text *text, const char *what, const char *name)
 {
 	const struct list *list = lists, *end = lists + sizeof(lists) / sizeof(lists[0]);
 	while (list < end && strcmp(list->what, what) != 0) {
@@ -89,6 +90,19 @@ void ctl_add_hint(struct ctl *ctl, struct text *text, const char *what, const ch
 	cJSON_Delete(reply);
 }
 
+int ctl_unknown(
+	struct ctl *ctl, int status, const char *what, const char *name, const char *format, ...)
+{
+	char bytes[sizeof(ctl->failure)];
+	struct text text = TEXT_IN(bytes);
+	va_list arguments;
+	va_start(arguments, format);
+	text_vadd(&text, format, arguments);
+	va_end(arguments);
+	add_hint(ctl, &text, what, name);
+	return ctl_fail(ctl, status, "%s", bytes);
+}
+
 int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *parameters)
 {
 	char bytes[sizeof(ctl->failure)];
@@ -108,7 +122,7 @@ int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *p
 				text_starts_with(json_word(parameters, "what"), "connections");
 			template_add(&text, errors[i].text, parameters, ctl->style.utf8);
 			if (strcmp(name, "NotFound") == 0 && !ctl->quiet) {
-				ctl_add_hint(ctl, &text, json_word(parameters, "what"),
+				add_hint(ctl, &text, json_word(parameters, "what"),
 					json_word(parameters, "name"));
 			}
 			return ctl_fail(

@@ -78,7 +78,8 @@ struct data {
 	size_t warmup;	   /* frames (without frames: executions of each stage) skipped already */
 	double kept_share; /* of the time, after thinning: 1 = all */
 	uint64_t lost;	   /* records */
-	bool overwritten;  /* a live app lost its oldest records: the span begins after the run */
+	bool overwritten;  /* a live app's oldest records are gone: the span begins later than its
+			      run */
 	const char *incomplete; /* NULL, or why numbers are not of all: one sentence */
 
 	size_t frame_count;

@@ -142,11 +142,8 @@ static int read_run(struct ctl *ctl, const char *app, char since[TIME_SIZE], cha
 	const char *earlier = ctl->options.runs.run;
 	int status = ctl_call(ctl, "ListStages", ctl_run_parameters(ctl, app), true, &reply);
 	if (status == CTL_NO_DATA && !earlier) {
-		char bytes[sizeof(ctl->failure)];
-		struct text text = TEXT_IN(bytes);
-		text_add(&text, "no session, recording, app or file is named '%s'", app);
-		ctl_add_hint(ctl, &text, "app", app);
-		ctl_fail(ctl, status, "%s", bytes);
+		ctl_unknown(ctl, status, "app", app,
+			"no session, recording, app or file is named '%s'", app);
 	} else if (status == CTL_FINE) {
 		/* it counts from the moment of attaching, which may follow the first frame */
 		const cJSON *run = json_first(reply, "totals");

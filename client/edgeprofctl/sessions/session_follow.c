@@ -13,7 +13,6 @@
 #include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/term/when.h"
-#include "proto/text.h"
 
 enum {
 	LINE_FRAMES = 50,
@@ -163,8 +162,6 @@ static void report_absent(struct follow *follow)
 {
 	struct ctl *ctl = follow->ctl;
 	const char *app = json_word(follow->session, "app");
-	char bytes[sizeof(ctl->failure)];
-	struct text text = TEXT_IN(bytes);
 	cJSON *reply;
 	ctl_try(ctl, "ListApps", NULL, &reply);
 	const cJSON *row = json_first(reply, "apps");
@@ -176,9 +173,7 @@ static void report_absent(struct follow *follow)
 	if (absent) {
 		clear(ctl);
 		ctl_flush(ctl, &(int){0});
-		text_add(&text, "waiting for app '%s', which is not running", app);
-		ctl_add_hint(ctl, &text, "app", app);
-		ctl_fail(ctl, 0, "%s", bytes);
+		ctl_unknown(ctl, 0, "app", app, "waiting for app '%s', which is not running", app);
 	}
 }
 

@@ -10,7 +10,6 @@
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
 #include "proto/name.h"
-#include "proto/text.h"
 
 enum { USUAL_RECENT = 20, NAMED_IN_CHECK = 3 };
 
@@ -184,8 +183,6 @@ static void sort_by_time(cJSON *reply)
 static int check_known(struct ctl *ctl, const char *glob)
 {
 	static const char *const lists[][2] = {{"ListRules", "rules"}, {"ListAlerts", "alerts"}};
-	char bytes[sizeof(ctl->failure)];
-	struct text text = TEXT_IN(bytes);
 	for (size_t i = 0; i < 2; i++) {
 		cJSON *reply;
 		int status =
@@ -196,9 +193,8 @@ static int check_known(struct ctl *ctl, const char *glob)
 			return status;
 		}
 	}
-	text_add(&text, "no alert or rule matches '%s'", glob);
-	ctl_add_hint(ctl, &text, "alert rule", glob);
-	return ctl_fail(ctl, CTL_NO_DATA, "%s", bytes);
+	return ctl_unknown(
+		ctl, CTL_NO_DATA, "alert rule", glob, "no alert or rule matches '%s'", glob);
 }
 
 static int recent(struct ctl *ctl, const char *glob)

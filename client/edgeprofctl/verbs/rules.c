@@ -11,7 +11,6 @@
 #include "client/edgeprofctl/verb.h"
 #include "client/edgeprofctl/term/when.h"
 #include "proto/name.h"
-#include "proto/text.h"
 
 static void show_rules(struct ctl *ctl, const cJSON *reply)
 {
@@ -45,12 +44,9 @@ static int run_rules(struct ctl *ctl)
 		return status;
 	}
 	if (listing_narrow(reply, "rules", wanted, glob) == 0 && glob) {
-		char bytes[sizeof(ctl->failure)];
-		struct text text = TEXT_IN(bytes);
 		cJSON_Delete(reply);
-		text_add(&text, "no alert rule matches '%s'", glob);
-		ctl_add_hint(ctl, &text, "alert rule", glob);
-		return ctl_fail(ctl, CTL_NO_DATA, "%s", bytes);
+		return ctl_unknown(
+			ctl, CTL_NO_DATA, "alert rule", glob, "no alert rule matches '%s'", glob);
 	}
 	return ctl_answer(ctl, reply, show_rules);
 }

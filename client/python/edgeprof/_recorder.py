@@ -52,8 +52,8 @@ def timed(name: str, **options: Any) -> Callable[[_F], _F]:
     """A decorator: every call of the function is a run of the stage. options: those of stage().
 
     A coroutine function is timed from its first step to its end, waiting included. Of a generator
-    function each step is a run, from where it is resumed to its next yield or its end; of an
-    asynchronous one, too, waiting included."""
+    function each step is a run, from where it is resumed to its next yield or its end; those of an
+    asynchronous one include waiting."""
     stage(name, **options)  # wrong arguments raise here, not at the first call
 
     def decorate(function: _F) -> _F:
