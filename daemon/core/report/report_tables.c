@@ -65,7 +65,7 @@ static void add_total(struct report *report, double mean_ms)
 			names[report->app->loop.kind]);
 	}
 	if (app_loop_is_parallel(report->app)) {
-		text_join(&of, ", ", "sequential: stages overlap");
+		text_join(&of, ", ", "sequential: stages may overlap");
 	}
 	report_line(report, "%-*s %10.1f%s%s%s", report->width, "TOTAL", mean_ms,
 		of.length > 0 ? " (" : "", bytes, of.length > 0 ? ")" : "");
