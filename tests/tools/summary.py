@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up meson's test logs: the ten slowest tests, skips with their reasons, failures, and one plain
-closing line."""
+"""Adds up meson's test logs: the ten slowest tests, skips with their reasons, failures with the end of what
+they printed, and one plain closing line."""
 import json
 import sys
 
 SLOWEST = 10
+LAST_LINES = 25  # of a test that failed
+
+
+def output(test):
+    return "\n".join(test.get(stream, "") for stream in ("stdout", "stderr")).strip().splitlines()
+
 
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 times = []
@@ -20,11 +26,11 @@ for path in sys.argv[1:]:
                 counts["passed"] += 1
             elif test["result"] == "SKIP":
                 counts["skipped"] += 1
-                lines = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()
-                notes.append(f"skipped: {name}: {lines[-1] if lines else 'no reason given'}")
+                notes.append(f"skipped: {name}: {(output(test) or ['no reason given'])[-1]}")
             else:
                 counts["failed"] += 1
                 notes.append(f"failed: {name} ({test['result']}), see {path}")
+                notes += [f"    {text}" for text in output(test)[-LAST_LINES:]]
 times.sort(reverse=True)
 print(f"the {SLOWEST} slowest tests:")
 for duration, name, path in times[:SLOWEST]:

@@ -167,9 +167,9 @@ START_TEST(without_apps_there_is_a_start_and_an_end)
 	ck_assert_int_eq(count(told, "apps"), 0);
 	ck_assert_int_eq(count(told, "clock_mono_us"), 1);
 	ck_assert_int_eq(count(told, "clock_time_us"), 1);
-	/* both clocks tell the same span */
+	/* both clocks tell the same span, each end rounded down */
 	ck_assert_double_eq_tol(number(told, "to_us") - number(told, "from_us"),
-		number(told, "to_mono_us") - number(told, "from_mono_us"), 1);
+		number(told, "to_mono_us") - number(told, "from_mono_us"), 1.5);
 	forget(&answer);
 }
 END_TEST
