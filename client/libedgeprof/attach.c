@@ -231,15 +231,20 @@ static int check_locked(void)
 	return error;
 }
 
+static uint64_t next_check(uint64_t now_ns)
+{
+	return now_ns - now_ns % CHECK_NS + CHECK_NS;
+}
+
 void attach_check(uint64_t now_ns)
 {
 	uint64_t due = __atomic_load_n(&process.due_ns, __ATOMIC_RELAXED);
-	if (now_ns < due || !__atomic_compare_exchange_n(&process.due_ns, &due, now_ns + CHECK_NS,
+	if (now_ns < due || !__atomic_compare_exchange_n(&process.due_ns, &due, next_check(now_ns),
 				    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		return;
 	}
 	if (!channel_trylock()) {
-		process_set_gate(now_ns + CHECK_NS);
+		process_set_gate(next_check(now_ns));
 		return;
 	}
 	int saved = errno;
@@ -248,7 +253,7 @@ void attach_check(uint64_t now_ns)
 	}
 	clock_calibrate();
 	check_locked();
-	process_set_gate(now_ns + CHECK_NS);
+	process_set_gate(next_check(now_ns));
 	channel_unlock();
 	errno = saved;
 }
@@ -258,7 +263,7 @@ int attach_init(const char *app)
 	if (!channel_lock()) {
 		return 0;
 	}
-	uint64_t due = edgeprof_now() + CHECK_NS;
+	uint64_t due = next_check(edgeprof_now());
 	if (!channel.configured) {
 		attach_read_environment();
 		configure(app);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clock_tsc.c: reads the time from the processor's counter, EDGEPROF_CLOCK=tsc. Once a second the
- * counter is compared with the kernel's clock. The line through the last two comparisons counts for
- * the next second, bent so that it starts where the line before it ends and meets the kernel's
- * clock a second later. Whatever is not as it should be (the first second, a pause, a suspend, a
- * kernel that slews its clock, a counter that is not the same on all processors) costs a second on
- * the kernel's clock.
+ * counter is compared with the kernel's clock. The line through the last two comparisons counts up
+ * to the next whole second, when the next one is due, bent so that it starts where the line before
+ * it ends and meets the kernel's clock a second later. Whatever is not as it should be (the first
+ * second, a pause, a suspend, a kernel that slews its clock, a counter that is not the same on all
+ * processors) costs a second on the kernel's clock.
  */
 #include "client/libedgeprof/private.h"
 
@@ -17,10 +17,11 @@
 #include <x86intrin.h>
 
 enum {
-	SAMPLES = 5,		    /* the one that took least is the best */
-	ERROR_MAX_NS = 1000,	    /* of a line that goes on */
-	PERIOD_MIN_NS = 900000000,  /* between two comparisons */
-	PERIOD_MAX_NS = 1500000000, /* a line that nobody has renewed counts for as long */
+	SAMPLES = 5,	     /* the one that took least is the best */
+	ERROR_MAX_NS = 1000, /* of a line that goes on */
+	SECOND_NS = 1000000000,
+	PERIOD_MIN_NS = 500000000,  /* between two comparisons */
+	PERIOD_MAX_NS = 1500000000, /* of those that a line goes through */
 	SUSPEND_NS = 1000000,	    /* less is the time between two readings */
 };
 
@@ -66,15 +67,12 @@ static inline bool read_line(uint64_t *ret)
 	return ticks < ticks_max && !(sequence & 1) && LOAD(&counter.sequence) == sequence;
 }
 
-/* The seconds are part of the nanoseconds: nobody but timespec_ns looks. No thread sees the time go
- * back, from one line to the next or to the kernel's clock. */
-static inline int forward(uint64_t now_ns, struct timespec *ret)
+/* No thread sees the time go back, from one line to the next or to the kernel's clock. */
+static inline uint64_t forward(uint64_t now_ns)
 {
 	now_ns = now_ns > latest_ns ? now_ns : latest_ns;
 	latest_ns = now_ns;
-	ret->tv_sec = 0;
-	ret->tv_nsec = (long)now_ns;
-	return 0;
+	return now_ns;
 }
 
 static uint64_t read_kernel(clockid_t clock)
@@ -86,14 +84,23 @@ static uint64_t read_kernel(clockid_t clock)
 
 static __attribute__((noinline, cold)) int without_line(struct timespec *ret)
 {
-	return forward(read_kernel(CLOCK_MONOTONIC), ret);
+	uint64_t now_ns = forward(read_kernel(CLOCK_MONOTONIC));
+	ret->tv_sec = (time_t)(now_ns / SECOND_NS);
+	ret->tv_nsec = (long)(now_ns % SECOND_NS);
+	return 0;
 }
 
+/* On a line the seconds are part of the nanoseconds: it ends before a comparison is due. */
 static int counter_gettime(clockid_t clock, struct timespec *ret)
 {
 	uint64_t now_ns;
 	(void)clock;
-	return LIKELY(read_line(&now_ns)) ? forward(now_ns, ret) : without_line(ret);
+	if (UNLIKELY(!read_line(&now_ns))) {
+		return without_line(ret);
+	}
+	ret->tv_sec = 0;
+	ret->tv_nsec = (long)forward(now_ns);
+	return 0;
 }
 
 static struct sample take_sample(void)
@@ -158,7 +165,8 @@ void clock_calibrate(void)
 	}
 	uint64_t second_ns = now.ns - last.ns; /* so long the next one will be, too */
 	uint64_t slope = (uint64_t)(((wide)(second_ns + (uint64_t)error_ns) << 32) / ticks);
-	set_line(now.ticks, ns, slope, ticks / 1000 * (PERIOD_MAX_NS / (second_ns / 1000)));
+	uint64_t left_ns = SECOND_NS - now.ns % SECOND_NS;
+	set_line(now.ticks, ns, slope, (uint64_t)((wide)ticks * left_ns / second_ns));
 }
 
 void clock_forget(void)

@@ -38,7 +38,7 @@ typedef int clock_fn(clockid_t clock, struct timespec *ret);
 struct hot {
 	uint32_t state;	    /* STATE_* */
 	uint32_t all_plain; /* stages below this number are plain; only falls once one is not */
-	uint64_t gate_ns;   /* events at or after it take the slow path; 0 = all do */
+	uint64_t gate_ns;   /* whole second; events at or after it take the slow path; 0 = all do */
 	uint32_t plain[PROTO_DECLARATIONS / 32]; /* a bit for each stage without options */
 	clock_fn *clock; /* clock_gettime, or what does the same with less */
 	uint8_t reserved1[64 - 32 - sizeof(clock_fn *)];
@@ -104,7 +104,7 @@ static inline enum process_mode process_mode(void)
 
 void process_set_mode(enum process_mode mode);
 
-/* The hot gate follows due_ns, unless every event has to take the slow path. */
+/* The hot gate follows due_ns, a whole second, unless every event has to take the slow path. */
 void process_set_gate(uint64_t due_ns);
 
 /*

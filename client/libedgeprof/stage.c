@@ -75,14 +75,6 @@ static __attribute__((noinline, cold)) edgeprof_token begin_slow(struct thread *
 	return token;
 }
 
-/* What this thread writes next is fetched while the clock is read: that waits for loads before it
- * and for memory of its own, but not for these. With all caches cold a stage costs half. */
-static inline void prefetch(const struct thread *t)
-{
-	__builtin_prefetch(t->slot, 1);
-	__builtin_prefetch(t->at.next, 1);
-}
-
 static inline void read_clock(struct timespec *ret)
 {
 	__atomic_load_n(&edgeprof_state_.clock, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, ret);
@@ -95,14 +87,20 @@ static inline uint64_t last_ns(const struct timespec *ts)
 	return timespec_ns(ts);
 }
 
-/* The time is taken first: a stage's time includes the 2 ns that follow. */
+/* The time is taken first: a stage's time includes the 2 ns that follow. All instructions before
+ * the clock count, and those after it hide behind what waits for it. So arguments are kept in
+ * memory: a register that survives the call has to be saved first. The record's memory is fetched
+ * while the clock is read: that waits for loads before it and for memory of its own, but not for
+ * this. With all caches cold a stage costs half. */
 edgeprof_token edgeprof_begin_(int number)
 {
-	struct thread *t = &thread_self;
-	uint32_t stage = (uint32_t)number;
+	volatile uint32_t kept = (uint32_t)number;
 	struct timespec now;
-	prefetch(t);
+	__builtin_prefetch(thread_self.at.next, 1);
 	read_clock(&now);
+	struct thread *t = &thread_self;
+	__builtin_prefetch(t->slot, 1);
+	uint32_t stage = kept;
 	if (UNLIKELY(t->busy)) {
 		/* not an idle token, whose end is the shortest */
 		return (edgeprof_token){.start_ns = 1, .stage = stage, .depth = TOKEN_BUSY};
@@ -245,10 +243,13 @@ static __attribute__((noinline, cold)) void end_slow(
 	thread_unlock(t);
 }
 
-void edgeprof_end_(edgeprof_token token)
+/* The gate is at a whole second: they are there before the rest of the time. */
+void edgeprof_end_(edgeprof_token ended)
 {
+	volatile edgeprof_token kept = ended;
 	struct timespec now;
 	read_clock(&now);
+	edgeprof_token token = {kept.start_ns, kept.stage, kept.depth};
 	struct thread *t = &thread_self;
 	if (UNLIKELY(t->busy)) {
 		thread_count_busy(t);
@@ -259,20 +260,18 @@ void edgeprof_end_(edgeprof_token token)
 	struct proto_slot *slot = t->slot;
 	uint32_t depth = token.depth;
 	struct proto_record *r = t->at.next;
-	bool usual =
-		r != t->at.end && depth < t->depth && slot->open[depth].start_ns == token.start_ns;
-	if (LIKELY(usual)) {
-		if (depth >= PROTO_OPEN_STAGES) {
-			__builtin_unreachable(); /* t->depth is at most that, with a slot */
-		}
-		*r = complete(&token, depth, 0, slot->open[depth].frame); /* unseen until head */
-	}
-	uint64_t now_ns = last_ns(&now);
-	if (UNLIKELY(!usual || !before_gate(now_ns))) {
-		end_slow(t, token, now_ns, 0);
+	bool usual = before_gate((uint64_t)now.tv_sec * 1000000000u) && r != t->at.end &&
+		     depth < t->depth && slot->open[depth].start_ns == token.start_ns;
+	if (UNLIKELY(!usual)) {
+		end_slow(t, token, timespec_ns(&now), 0);
 		return;
 	}
-	r->value = now_ns - token.start_ns;
+	if (depth >= PROTO_OPEN_STAGES) {
+		__builtin_unreachable(); /* t->depth is at most that, with a slot */
+	}
+	/* all but the duration; unseen until head */
+	*r = complete(&token, depth, token.start_ns, slot->open[depth].frame);
+	r->value = last_ns(&now) - token.start_ns;
 	publish(t, slot, r);
 	t->depth = depth;
 	__atomic_store_n(&slot->depth, depth, __ATOMIC_RELAXED);

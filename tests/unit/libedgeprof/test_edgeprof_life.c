@@ -84,6 +84,27 @@ START_TEST(restarted_daemon_gets_the_same_mapping_and_what_was_not_drained)
 }
 END_TEST
 
+START_TEST(the_end_of_a_stage_that_was_longer_looks_for_the_daemon)
+{
+	attach();
+	int stage = edgeprof_stage("infer");
+	edgeprof_end(edgeprof_begin(stage)); /* takes a chunk */
+	edgeprof_token token = edgeprof_begin(stage);
+	close(fake.listener);
+	fake_drop_connection(&fake);
+	ck_assert_int_eq(fake_listen(&fake), 0);
+	usleep(1100000);
+	edgeprof_end(token);
+	struct pollfd p = {.fd = fake.listener, .events = POLLIN};
+	ck_assert_int_eq(poll(&p, 1, 1000), 1);
+	ck_assert_int_eq(fake_accept(&fake), 0);
+	struct seen s = {0};
+	fake_drain(&fake, see, &s);
+	ck_assert_uint_eq(s.records, 2);
+	check_identity();
+}
+END_TEST
+
 START_TEST(app_older_than_the_daemon_attaches_and_knows_what_went_before)
 {
 	ck_assert_int_eq(fake_start(&fake), 0);
