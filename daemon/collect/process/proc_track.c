@@ -22,6 +22,7 @@ void tracks_init(struct tracks *tracks, const struct root *root)
 {
 	perf_counters_init(&tracks->perf, root);
 	tracks->page_bytes = (double)sysconf(_SC_PAGESIZE);
+	tracks->self = getpid();
 }
 
 void tracks_finish(struct tracks *tracks)
@@ -153,7 +154,7 @@ static void no_pss(struct track *track, const char *reason)
 
 static void ask_pss(struct tracks *tracks, struct track *track, uint64_t now_ns)
 {
-	bool own = track->owner.real && track->owner.pid == getpid();
+	bool own = track->owner.real && track->owner.pid == tracks->self;
 	uint64_t every_ns = own ? OWN_PSS_EVERY_NS : PSS_EVERY_NS;
 	bool due = track->pss_asked_ns == 0 || now_ns - track->pss_asked_ns >= every_ns;
 	if (tracks->pss_late && (due || track->pss_waits)) {

@@ -73,6 +73,7 @@ struct tracks {
 	const char *pss_late;  /* why it does not answer; NULL = it is not late */
 	size_t next;	       /* where the search goes on: processes come in the same order */
 	double page_bytes;
+	pid_t self;	       /* the daemon's */
 	struct {	       /* the group read last: often that of the next process, too */
 		unsigned tick; /* 0 = none */
 		bool fixture;

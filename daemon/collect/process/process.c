@@ -368,7 +368,7 @@ static int begin(const struct collector_context *ctx, struct process_state *proc
 	for (size_t i = 0; i < processes->watches; i++) {
 		const struct watch *watch = &processes->watch[i];
 		if (watch->kind == WATCH_SELF) {
-			add_job(process, i, getpid(), 0);
+			add_job(process, i, process->tracks.self, 0);
 		} else if (watch->kind == WATCH_PID || watch->kind == WATCH_APP) {
 			add_job(process, i, watch->pid, watch->start_ticks);
 		}

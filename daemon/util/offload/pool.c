@@ -154,7 +154,9 @@ static void run_job(struct offload_pool *pool, struct offload_job *job)
 	job->phase = job->detached ? OFFLOAD_GONE : OFFLOAD_DONE;
 	job_unref(job);
 	pool->running--;
-	pthread_cond_broadcast(&pool->rest);
+	if (pool->running + pool->queued == 0) {
+		pthread_cond_broadcast(&pool->rest);
+	}
 	const struct offload_job *next = TAILQ_FIRST(&pool->queue);
 	pool->by_itself = pool->by_itself && next && !next->ops->unawaited;
 	pool->awaited |= !unawaited;
