@@ -126,6 +126,25 @@ def test_slow_frames_of_all_runs_add_up():
         assert " slow frames (60 in all)" in daemon.ctl("report", "cam", "--all-runs").stdout
 
 
+def test_frames_of_all_runs_are_listed_newest_first():
+    # covers G0.24
+    with Daemon("[frame cam]\ndeadline = 5ms\n") as daemon:
+        for first in (0, 100):
+            with Script(daemon) as script:
+                script.tell([line for i in range(first, first + 3) for line in (
+                    f"0 frame_begin 0 {i}", f"0 complete 0 infer {10 * MS} {i}", "0 frame_end 0")])
+                arrived(daemon, {"infer": 3})
+            ended(daemon)
+        listed = lambda **more: [f["frame"] for f in daemon.call("GetFrames", app="cam", **more)["list"]]
+        both = [102, 101, 100, 2, 1, 0]
+        for what in ({"slow": True}, {"recent": 6}, {"slow": True, "recent": 128}):
+            assert listed(all_runs=True, **what) == both, (what, listed(all_runs=True, **what))
+            assert listed(**what) == both[:3] and listed(run=-1, **what) == both[3:], what
+        assert listed(all_runs=True, recent=4) == both[:4]
+        shown = daemon.ctl("frames", "cam", "--slow", "--all-runs").stdout
+        assert re.findall(r"^cam frame (\d+)", shown, re.M) == [str(i) for i in both], shown
+
+
 def test_reports_of_records_are_of_the_run_that_is_asked_for():
     # covers G0.24
     with Daemon() as daemon:

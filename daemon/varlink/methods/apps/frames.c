@@ -7,6 +7,7 @@
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/state.h"
+#include "daemon/core/runs/runs.h"
 #include "daemon/varlink/methods/list.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
@@ -208,30 +209,42 @@ static void frame_item(
 	json_close(out, '}');
 }
 
+/* At most n frames of one run, as far as they fit; *left_out counts the others. How many both are.
+ */
+static size_t put_frames(struct json *out, const struct list_cursor *cursor, const struct app *run,
+	bool slow, size_t n, size_t *left_out)
+{
+	const struct frame *frame[FRAME_TABLE_FRAMES];
+	size_t count = app_frames_recent(run, slow, frame, n);
+	for (size_t i = 0; i < count; i++) {
+		size_t mark = json_mark(out);
+		if (*left_out == 0) {
+			frame_item(out, cursor->core, run, frame[i]);
+		}
+		if (*left_out > 0 || out->overflow || json_room(out) < JSON_SLACK) {
+			json_rollback(out, mark);
+			*left_out += count - i;
+			break;
+		}
+	}
+	return count;
+}
+
 /* The field "list": the newest frames, or slow ones, of each wanted app, at most n of each and as
  * many as fit; "list_left_out" when some did not. */
 static void put_list(struct json *out, const struct list_cursor *cursor, bool slow, uint32_t n)
 {
-	const struct frame *frame[FRAME_TABLE_FRAMES];
 	const struct app *app;
 	size_t left_out = 0;
+	n = n < FRAME_TABLE_FRAMES ? n : FRAME_TABLE_FRAMES;
 	json_open(out, "list", '[');
 	for (size_t a = 0; list_app_at(cursor, a, &app); a++) {
-		size_t count = 0;
-		if (app) {
-			count = app_frames_recent(
-				app, slow, frame, n < FRAME_TABLE_FRAMES ? n : FRAME_TABLE_FRAMES);
-		}
-		for (size_t i = 0; i < count; i++) {
-			size_t mark = json_mark(out);
-			if (left_out == 0) {
-				frame_item(out, cursor->core, app, frame[i]);
-			}
-			if (left_out > 0 || out->overflow || json_room(out) < JSON_SLACK) {
-				json_rollback(out, mark);
-				left_out += count - i;
-				break;
-			}
+		size_t more = n;
+		int i = 0;
+		/* all runs together have the frames of the latest, and the others have theirs */
+		for (const struct app *run = app; run && more > 0;
+			run = cursor->run.all ? app_run(app, --i) : NULL) {
+			more -= put_frames(out, cursor, run, slow, more, &left_out);
 		}
 	}
 	json_close(out, ']');
