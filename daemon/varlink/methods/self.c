@@ -30,10 +30,28 @@ static void process_fields(struct json *out, const struct core *core)
 	json_number_opt(out, "cpu_percent", self_metric(core, "self/cpu"));
 }
 
+/* A tier's first bucket begins before the first sample in it, which a finer tier may still have. */
+static void begin_at_samples(struct history_usage *usage)
+{
+	usage->oldest_ns = usage->tier[HISTORY_FULL].oldest_ns;
+	for (int i = 1; i < HISTORY_TIERS; i++) {
+		const uint64_t finer_ns = usage->tier[i - 1].oldest_ns;
+		uint64_t *own_ns = &usage->tier[i].oldest_ns;
+		if (*own_ns != 0 && finer_ns > *own_ns &&
+			finer_ns - *own_ns < history_tier_step_ns((enum history_tier)i)) {
+			*own_ns = finer_ns;
+		}
+		if (*own_ns != 0 && (usage->oldest_ns == 0 || *own_ns < usage->oldest_ns)) {
+			usage->oldest_ns = *own_ns;
+		}
+	}
+}
+
 static void history_fields(struct json *out, const struct core *core, uint64_t now_ns)
 {
 	struct history_usage usage;
 	history_usage(core->history, &usage);
+	begin_at_samples(&usage);
 	json_unsigned(out, "history_bytes", usage.size);
 	json_unsigned(out, "history_used_bytes", usage.used);
 	json_number_opt(out, "history_bytes_per_sample", usage.tier[HISTORY_FULL].bytes_per_sample);

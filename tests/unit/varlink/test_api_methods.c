@@ -232,6 +232,25 @@ START_TEST(self_counts)
 }
 END_TEST
 
+START_TEST(self_reaches_back_to_the_first_sample)
+{
+	const uint64_t first_ns = f.now_ns - 10 * (uint64_t)FIXTURE_SECOND;
+	fixture_temperature(50, -60); /* the buckets with the first ones are complete */
+	cJSON *reply = ask("GetSelf", NULL);
+	const double since_s = (double)(sysops()->now_ns() - first_ns) / 1e9;
+	ck_assert_double_ge(number(reply, "history_span_s"), 10);
+	ck_assert_double_le(number(reply, "history_span_s"), since_s);
+	ck_assert_int_eq(count(reply, "history_tiers"), 3);
+	const cJSON *tier;
+	cJSON_ArrayForEach(tier, cJSON_GetObjectItem(reply, "history_tiers"))
+	{
+		ck_assert_double_ge(number(tier, "span_s"), 10);
+		ck_assert_double_le(number(tier, "span_s"), since_s);
+	}
+	cJSON_Delete(reply);
+}
+END_TEST
+
 START_TEST(reload_tells_what_was_wrong)
 {
 	cJSON_Delete(ask("Reload", NULL));
