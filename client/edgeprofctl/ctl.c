@@ -208,22 +208,36 @@ int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters)
 	return send_call(ctl, method, parameters, true);
 }
 
-int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
+/* What client_receive() returned. */
+static int take_next(struct ctl *ctl, int r, struct reply *reply, cJSON **ret)
 {
-	struct reply reply;
-	int r = client_receive(ctl->client, timeout_ms, &reply);
 	*ret = NULL;
 	if (r == -ETIMEDOUT) {
 		return CTL_FINE;
 	}
-	ctl->continues = r == 0 && reply.continues;
+	ctl->continues = r == 0 && reply->continues;
 	return r < 0 ? wire_failed(ctl, ctl->subscribed, r)
-		     : open_reply(ctl, ctl->subscribed, &reply, ret);
+		     : open_reply(ctl, ctl->subscribed, reply, ret);
+}
+
+int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
+{
+	struct reply reply;
+	const double until_ms = when_mono_ms() + (double)timeout_ms;
+	double left_ms = (double)timeout_ms;
+	int r;
+	while ((r = client_receive(ctl->client, 0, &reply)) == -ETIMEDOUT && left_ms > 0 &&
+		!output_wait(client_fd(ctl->client), left_ms)) {
+		left_ms = until_ms - when_mono_ms();
+	}
+	return take_next(ctl, r, &reply, ret);
 }
 
 int ctl_expect(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret)
 {
-	int status = ctl_next(ctl, timeout_ms, ret);
+	struct reply reply;
+	int r = client_receive(ctl->client, timeout_ms, &reply);
+	int status = take_next(ctl, r, &reply, ret);
 	return status == CTL_FINE && !*ret ? ctl_fail(ctl, CTL_UNREACHABLE,
 						     "%s: no reply within %.1f s (see --timeout)",
 						     ctl->subscribed, (double)timeout_ms / 1000)
@@ -242,6 +256,9 @@ bool ctl_json(struct ctl *ctl, const cJSON *reply)
 bool ctl_flush(struct ctl *ctl, int *status)
 {
 	int r = output_flush(&ctl->output);
+	if (r == 0 && output_wait(-1, 0)) {
+		r = -EPIPE; /* nothing was left to write, which would have shown it */
+	}
 	if (r < 0) {
 		*status = r == -EPIPE ? CTL_FINE
 				      : ctl_fail(ctl, CTL_OUTPUT, "cannot write output: %s",

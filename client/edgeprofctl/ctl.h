@@ -93,7 +93,8 @@ __attribute__((format(printf, 6, 7))) int ctl_list(struct ctl *ctl, const char *
 /* Begins a subscription: then ctl_next gives one reply after the other. */
 int ctl_subscribe(struct ctl *ctl, const char *method, cJSON *parameters);
 
-/* The next reply, within timeout_ms. *ret may become NULL with CTL_FINE: there was none. */
+/* The next reply, within timeout_ms. *ret may become NULL with CTL_FINE: there was none, or stdout
+ * was closed, as ctl_flush shows. */
 int ctl_next(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret);
 /* The same, where silence is an error. */
 int ctl_expect(struct ctl *ctl, uint64_t timeout_ms, cJSON **ret);

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import CTL, SOURCE, Daemon, VarlinkError, board, run_tests, until
+from harness import CTL, SOURCE, Daemon, VarlinkError, board, program, run_tests, until
 
 import mosquitto
 
@@ -284,6 +284,26 @@ def test_events_are_followed_over_a_restart():
                 child.wait(30)
             level = daemon.ctl("events", "--level", "warning", "temp*").stdout
             assert level.count("\n") == 1 and "THERMAL WARNING" in level, level
+
+
+def test_followers_end_when_their_output_is_closed():
+    with Daemon() as daemon:
+        log = daemon.dir / "app.log"
+        log.write_text("infer: 1 ms\n")
+        watch = ["watch", "--interval", "1min"]
+        for words in (["events", "-f"], ["events", "-f", "-j"], watch, [*watch, "-j"],
+                      ["tail", str(log), "--pattern", "infer: {ms}", "--from-start", "--dry-run"]):
+            with program([CTL, *words], daemon.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+                assert child.stdout.readline(), words
+                child.stdout.close()
+                assert child.wait(20) == 0, (words, child.stderr.read())
+        with program([CTL, "events", "-f"], daemon.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            assert child.stdout.readline()
+            daemon.kill()
+            assert b"waiting for it to come back" in child.stderr.readline()
+            child.stdout.close()
+            assert child.wait(20) == 0
+        daemon.start()
 
 
 def test_catalog_is_taken_by_the_journal():

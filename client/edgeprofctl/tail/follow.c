@@ -70,13 +70,15 @@ void follow_close(struct follow *follow)
 	}
 }
 
-/* Until there is something to read, at most that long for a file. False: an ending signal came. */
+/* Until there is something to read, at most that long for a file. False: an ending signal came, or
+ * the output was closed. */
 static bool wait_for(struct follow *follow, int milliseconds)
 {
 	char events[4096];
 	struct pollfd polls[] = {{.fd = screen_fd(follow->signals), .events = POLLIN},
-		{.fd = follow->path ? follow->changes : follow->fd, .events = POLLIN}};
-	poll(polls, 2, follow->path ? milliseconds : -1);
+		{.fd = follow->path ? follow->changes : follow->fd, .events = POLLIN},
+		{.fd = follow->output}};
+	poll(polls, 3, follow->path ? milliseconds : -1);
 	if (follow->path && polls[1].revents) {
 		(void)!read(follow->changes, events, sizeof(events));
 	}
@@ -84,7 +86,7 @@ static bool wait_for(struct follow *follow, int milliseconds)
 	if (event == SCREEN_STOP) {
 		raise(SIGSTOP);
 	}
-	return event != SCREEN_QUIT;
+	return event != SCREEN_QUIT && !polls[2].revents;
 }
 
 /* Another file has the name, or this one is shorter than what was read of it. */

@@ -11,6 +11,7 @@ struct follow {
 	struct screen *signals; /* an ending signal ends the reading */
 	int fd;			/* -1: the file is not there */
 	int changes;		/* of inotify, -1: none */
+	int output;		/* whose reader's end ends the reading, too; -1: none */
 };
 
 /* Begins at the end of the file, or with --from-start at its start. It may be absent, which is

@@ -238,7 +238,8 @@ static int parse_patterns(struct tail *tail)
 static int run(struct ctl *ctl)
 {
 	const char *path = ctl_word(ctl, 0);
-	struct follow follow = {.path = path && strcmp(path, "-") != 0 ? path : NULL};
+	struct follow follow = {.path = path && strcmp(path, "-") != 0 ? path : NULL,
+		.output = ctl->options.dry_run ? STDOUT_FILENO : -1};
 	struct tail *tail = ctl_memory(1, sizeof(*tail));
 	tail->ctl = ctl;
 	tail->fd = -1;

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -61,6 +63,12 @@ int output_write(int fd, const char *bytes, size_t length)
 		}
 	}
 	return 0;
+}
+
+bool output_wait(int fd, double ms)
+{
+	struct pollfd fds[] = {{.fd = STDOUT_FILENO}, {.fd = fd, .events = POLLIN}};
+	return poll(fds, 2, (int)fmin(fmax(ceil(ms), 0), INT_MAX)) > 0 && fds[0].revents != 0;
 }
 
 static bool longer_than(const char *bytes, size_t length, unsigned lines)

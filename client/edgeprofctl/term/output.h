@@ -28,6 +28,10 @@ int output_flush(struct output *output);
 /* The same through $PAGER or less, when stdout is a terminal and the text longer than it. */
 int output_page(struct output *output, const struct style *style);
 
+/* Waits at most so long for something to read from fd (-1: only the time), and for stdout to be
+ * closed by who reads it: true. */
+bool output_wait(int fd, double ms);
+
 /* Lets a closed pipe show as -EPIPE, not as the end of the process. */
 void output_ignore_sigpipe(void);
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
@@ -90,8 +89,6 @@ static int show_picture(struct ctl *ctl)
 
 static int print_text(struct ctl *ctl, double interval_ms)
 {
-	int64_t wait_ns = (int64_t)(interval_ms * 1e6);
-	struct timespec pause = {wait_ns / 1000000000, wait_ns % 1000000000};
 	ctl->style.fit = true;
 	for (long updates = 1;; updates++) {
 		int status = show_picture(ctl);
@@ -102,7 +99,7 @@ static int print_text(struct ctl *ctl, double interval_ms)
 			(ctl->options.count > 0 && updates >= ctl->options.count)) {
 			return status;
 		}
-		nanosleep(&pause, NULL);
+		output_wait(-1, interval_ms);
 	}
 }
 

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
@@ -15,7 +14,7 @@
 #include "proto/varlink.h"
 
 /* Entries have at most about 700 bytes: a page of them always fits into one reply. */
-enum { PAGE = 64, DEFAULT_LINES = 50 };
+enum { PAGE = 64, DEFAULT_LINES = 50, AGAIN_MS = 500 };
 
 void events_show(struct ctl *ctl, const cJSON *event, bool date)
 {
@@ -265,7 +264,6 @@ static int attend(struct ctl *ctl, int64_t *serial, bool again, bool *attached, 
 
 static int run(struct ctl *ctl)
 {
-	static const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
 	int64_t serial = 0;
 	bool attached, closed;
 	if (!ctl->options.follow) {
@@ -278,7 +276,9 @@ static int run(struct ctl *ctl)
 				stderr);
 		}
 		ctl_disconnect(ctl);
-		nanosleep(&pause, NULL);
+		if (output_wait(-1, AGAIN_MS)) {
+			return CTL_FINE;
+		}
 		status = attend(ctl, &serial, true, &attached, &closed);
 	}
 	return status;
