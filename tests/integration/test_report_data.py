@@ -178,6 +178,15 @@ def test_a_session_that_states_its_end_in_its_points_has_its_sensors_and_events(
     assert [e["text"] for e in tree["events"]] == ["hot"] and 8.9 < tree["events"][0]["at_s"] < 9.1, tree["events"]
     shown = with_file(text, lambda path: ctl("report", path)).stdout
     assert "gpu/utilization" in shown and "hot" in shown, shown
+    assert "no sensor was read" not in shown and "unsampled" not in tree["recording"], shown
+
+
+def test_a_session_between_two_samples_says_that_no_sensor_was_read():
+    tree = json.loads(with_file(session(frames=10), lambda path: ctl("report", path, "--format", "json")).stdout)
+    assert not tree["series"] and tree["recording"]["unsampled"] is True, tree
+    shown = with_file(session(frames=10), lambda path: ctl("report", path)).stdout
+    assert "\nMemory        - (no sensor was read in this time)\n" in shown, shown
+    assert "\n- no sensor was read in this time: memory, temperature and power are not known\n" in shown, shown
 
 
 def test_blocks_of_time_that_were_dropped_are_not_one_long_frame():

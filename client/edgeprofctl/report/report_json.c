@@ -92,6 +92,8 @@ static void add_warnings(cJSON *tree, const struct data *data)
 		"frames count]",
 		"[{?recording.lost}{recording.lost:0} records were lost: counts and sums are too "
 		"low]",
+		"[{?recording.unsampled}no sensor was read in this time: memory, temperature and "
+		"power are not known]",
 		"[{?frames.throttled_percent}the hardware throttled in "
 		"{frames.throttled_percent:1} % of the frames]",
 		"[{?series.process/edgeprofd/cpu.mean>=5}edgeprofd used "
@@ -101,6 +103,7 @@ static void add_warnings(cJSON *tree, const struct data *data)
 	const char *build = data_tag(data, "build");
 	report_add_word(recording, "incomplete", data->incomplete);
 	ctl_add_flag(recording, "overwritten", data->overwritten);
+	ctl_add_flag(recording, "unsampled", data->series_count == 0);
 	json_add_number(recording, "measured_s",
 		data->frame_time_ms.mean * (double)data->frame_time_ms.count / 1000);
 	json_add_number(recording, "kept_percent", 100 * data->kept_share);

@@ -41,7 +41,8 @@ static const struct line lines[] = {
 		"[{?frames.slow_count>=2}frames|{?frames.slow_count}frame|frames] took longer than "
 		"{frames.slow_over_ms:1} ms]"},
 	{"Memory", "[{memory.max:is}peak {memory.max:bytes}, {memory.first:bytes} at the start, "
-		   "{memory.last:bytes} at the end]"},
+		   "{memory.last:bytes} at the end|{?recording.unsampled}- (no sensor was read in "
+		   "this time)]"},
 	{"Target", "[{target.name}[ ({target.note})]]"},
 	{"Verdict", "[{*target.verdicts,; }{text}{/}]"},
 };
