@@ -239,6 +239,11 @@ int daemon_assemble(struct daemon *daemon)
 	daemon_show_config(daemon);
 	parse_boot_id(daemon->facts.boot_id, daemon->boot_id);
 	snprintf(daemon->facts.run_dir, sizeof(daemon->facts.run_dir), "%s", daemon->run_dir);
+	if (daemon_open_run_file(daemon, RUN_CLOCK, wallclock_bytes()) == 0) {
+		daemon_report_damage(daemon, RUN_CLOCK,
+			wallclock_restore(
+				core->wall, daemon->file[RUN_CLOCK].data, daemon->boot_id));
+	}
 	int r = accounts_create(&core->accounts);
 	r = r < 0 ? r : deferred_close_create(&core->deferred_close);
 	r = r < 0 ? r : sources_create(&core->sources);

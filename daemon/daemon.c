@@ -217,7 +217,8 @@ int daemon_open_layers(struct daemon *daemon)
 {
 	struct scheduler_options options = daemon_scheduling(daemon->config);
 	options.pdeath_exec = daemon->options.pdeath_exec;
-	clock_watch_open(daemon->loop, &daemon->core, &daemon->wall, &daemon->clock);
+	clock_watch_open(daemon->loop, &daemon->core, &daemon->wall, daemon->file[RUN_CLOCK].data,
+		&daemon->clock);
 	daemon->clock_open = true;
 	loopwatch_open(daemon->loop, &daemon->counters, &daemon->loopwatch);
 	daemon->loopwatch_open = true;

@@ -13,6 +13,7 @@ static const struct {
 	const char *name, *lost; /* what is lost with the process without it */
 	bool sparse;		 /* pages are reserved as they are needed */
 } files[RUN_FILES] = {
+	[RUN_CLOCK] = {"clock", "steps of the wall clock are", false},
 	[RUN_HISTORY] = {"history", "the history is", true},
 	[RUN_TIMELINE] = {"timeline", "marks and events are", false},
 	[RUN_ALERTS] = {"alerts", "what fires and since when is", false},

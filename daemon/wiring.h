@@ -36,6 +36,7 @@
 /* The files of the run directory that outlive the process, in the order in which they are opened.
  */
 enum run_file {
+	RUN_CLOCK,
 	RUN_HISTORY,
 	RUN_TIMELINE,
 	RUN_ALERTS,

@@ -77,6 +77,15 @@ static void read_clocks(uint64_t *now_ns, int64_t *wall_ns)
 	}
 }
 
+static bool note_clocks(struct clock_watch *clock, uint64_t now_ns, int64_t wall_ns, bool synced)
+{
+	bool step = wallclock_note(clock->wall, now_ns, wall_ns, synced);
+	if (clock->saved) {
+		wallclock_save(clock->wall, clock->saved);
+	}
+	return step;
+}
+
 static void note(struct clock_watch *clock)
 {
 	uint64_t now_ns = 0;
@@ -86,7 +95,7 @@ static void note(struct clock_watch *clock)
 	bool was_synced = wallclock_synced(clock->wall);
 	bool synced = clock_is_synced();
 	double moved = moved_s(clock->wall, now_ns, wall_ns);
-	if (wallclock_note(clock->wall, now_ns, wall_ns, synced)) {
+	if (note_clocks(clock, now_ns, wall_ns, synced)) {
 		timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
 			"the wall clock was set by %+.3f s", moved);
 	}
@@ -124,15 +133,15 @@ static void on_minute(uv_timer_t *timer)
 	note(timer->data);
 }
 
-void clock_watch_open(
-	uv_loop_t *loop, struct core *core, struct wallclock *wall, struct clock_watch *clock)
+void clock_watch_open(uv_loop_t *loop, struct core *core, struct wallclock *wall, void *saved,
+	struct clock_watch *clock)
 {
-	*clock = (struct clock_watch){.core = core, .wall = wall, .fd = -1};
+	*clock = (struct clock_watch){.core = core, .wall = wall, .saved = saved, .fd = -1};
 	clock->suspended_ns = suspended_ns();
 	uint64_t now_ns = 0;
 	int64_t wall_ns = 0;
 	read_clocks(&now_ns, &wall_ns);
-	wallclock_note(wall, now_ns, wall_ns, clock_is_synced());
+	note_clocks(clock, now_ns, wall_ns, clock_is_synced());
 	uv_timer_init(loop, &clock->timer);
 	clock->timer.data = clock;
 	uv_timer_start(&clock->timer, on_minute, REREAD_MS, REREAD_MS);

@@ -26,7 +26,7 @@ WRITER = BUILD / "tests" / "integration" / "event-writer"
 sys.path.insert(0, str(SOURCE / "tests" / "tools"))
 
 # what a stopped daemon leaves in its run directory, all of it on purpose
-KEPT = {"history", "timeline", "alerts", "holds", "mqtt", "recorder", "recordings", "reports", "runs", "sessions"}
+KEPT = {"clock", "history", "timeline", "alerts", "holds", "mqtt", "recorder", "recordings", "reports", "runs", "sessions"}
 
 PATIENCE = 30.0  # how long a thing that must happen may take before the test says it does not
 

@@ -2,12 +2,13 @@
 /* The daemon with what no setting can do. usage: odd-daemon -c FILE quick PERIOD_MS RETRY_MS: other
  * times of its history on disk, so that what takes minutes takes seconds. odd-daemon -c FILE
  * at|from K: memory is refused to ours, libuv and cJSON, the K-th time or from then on, counted
- * from the configuration on. */
+ * from the configuration on. odd-daemon -c FILE slow S: the wall clock is slow by S seconds. */
 #include <cjson/cJSON.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <uv.h>
 
 #include "daemon/daemon.h"
@@ -52,6 +53,24 @@ static void refuse(uint64_t at, bool from)
 	uv_replace_allocator(faulty_malloc, faulty_realloc, faulty_calloc, free);
 }
 
+static int64_t slow_ns;
+
+static int64_t slow_wall_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec - slow_ns;
+}
+
+static void set_wall_clock(uint64_t slow_s)
+{
+	static struct sysops table;
+	table = *sysops();
+	table.wall_ns = slow_wall_ns;
+	slow_ns = (int64_t)slow_s * 1000000000;
+	sysops_replace(&table);
+}
+
 static void on_signal(uv_signal_t *handle, int signum)
 {
 	(void)signum;
@@ -76,7 +95,8 @@ int main(int argc, char **argv)
 	const bool quick = argc == 6 && strcmp(argv[3], "quick") == 0;
 	const bool from = argc == 5 && strcmp(argv[3], "from") == 0;
 	const bool at = argc == 5 && strcmp(argv[3], "at") == 0;
-	if ((!quick && !from && !at) || strcmp(argv[1], "-c") != 0 ||
+	const bool slow = argc == 5 && strcmp(argv[3], "slow") == 0;
+	if ((!quick && !from && !at && !slow) || strcmp(argv[1], "-c") != 0 ||
 		parse_u64(argv[4], &number[0]) < 0 ||
 		(quick && parse_u64(argv[5], &number[1]) < 0)) {
 		return 64;
@@ -95,7 +115,9 @@ int main(int argc, char **argv)
 	stop.data = &daemon;
 	uv_signal_start(&stop, on_signal, SIGTERM); /* during the start it waits */
 	uv_unref((uv_handle_t *)&stop);
-	if (!quick) {
+	if (slow) {
+		set_wall_clock(number[0]);
+	} else if (!quick) {
 		refuse(number[0], from);
 	}
 	int r = daemon_open(&loop, &options, &daemon);

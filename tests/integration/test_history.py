@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import CTL, DAEMON, DEMO, Daemon, Varlink, VarlinkError, program, run_tests, until
+from harness import BUILD, CTL, DAEMON, DEMO, Daemon, Varlink, VarlinkError, program, run_tests, until
 from test_apps import Actor
 
 KILLS = int(os.environ.get("EDGEPROF_KILLS", 60))
@@ -220,6 +220,32 @@ def test_a_clock_that_starts_in_1970_leaves_rows_in_order():
             assert times == sorted(times)
             if status["clock_synced"]:  # then they are told with the time they really had
                 assert abs(times[0] - now_us) < 3600e6, times[0]
+
+
+class Slow(Daemon):
+    """Its wall clock is slow by more[1] seconds."""
+
+    program = [str(BUILD / "tests" / "integration" / "odd-daemon"), "-c"]
+    more = ["slow", "0"]
+
+
+def test_what_was_before_the_clock_was_set_keeps_its_time_over_a_restart():
+    daemon = Slow()
+    try:
+        for slow_s in (18000, 18000, 7200, 0):
+            daemon.more = ["slow", str(slow_s)]
+            daemon.start()
+            daemon.call("Mark", label=f"slow by {slow_s} s")
+            daemon.stop()
+        daemon.start()
+        now_s = time.time()
+        told = {e["text"]: (now_s - e["time_us"] / 1e6) for e in daemon.call("ListEvents")["events"] if e["kind"] == "mark"}
+        assert len(told) == 3, told
+        for text, ago_s in told.items():
+            assert abs(ago_s - int(text.split()[2])) < 60, told
+        daemon.stop()
+    finally:
+        daemon.clean()
 
 
 def test_kills_at_full_rate_lose_at_most_one_sample():

@@ -15,7 +15,7 @@ from harness import Daemon, board, run_tests, until
 from persist_case import Quick, config, rows, state_is
 from reboots import Board, reason_to_skip
 
-FILES = {"history", "timeline", "alerts", "holds", "recorder", "mqtt"}
+FILES = {"clock", "history", "timeline", "alerts", "holds", "recorder", "mqtt"}
 CONFIG = "[sampling]\ninterval = 100ms\n[mqtt]\nhost = 127.0.0.1\nport = 1\ndevice_id = a\n"
 
 
@@ -199,7 +199,7 @@ def test_nothing_damaged_is_believed():
                     data = bytearray((safe / name).read_bytes())
                     used = [at for at in range(0, len(data), 64) if any(data[at:at + 64])]
                     for _ in range(1 << turn % 5):
-                        data[random.choice(used) + random.randrange(64)] ^= 1 << random.randrange(8)
+                        data[min(random.choice(used) + random.randrange(64), len(data) - 1)] ^= 1 << random.randrange(8)
                     if turn % 3 == 2:
                         del data[random.randrange(len(data)):]
                     (home / "run" / name).write_bytes(data)

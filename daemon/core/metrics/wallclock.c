@@ -6,12 +6,58 @@
 
 #include <string.h>
 
+#include "daemon/util/crc32c.h"
+#include "daemon/util/runfile.h"
+
+#define MAGIC UINT64_C(0x316b636f6c63) /* "clock1" */
 #define MERGE_NS INT64_C(1000000)
 #define STEP_NS INT64_C(1000000000)
 
 void wallclock_init(struct wallclock *wall)
 {
 	memset(wall, 0, sizeof(*wall));
+}
+
+struct saved {
+	struct runhead head;
+	struct wallclock wall;
+	uint32_t crc; /* of the boot and wall */
+};
+
+size_t wallclock_bytes(void)
+{
+	return sizeof(struct saved);
+}
+
+static uint32_t crc_of(const struct saved *saved)
+{
+	/* not of all of head: that ends with its own, after which every CRC is the same */
+	const uint8_t *boot_id = saved->head.boot_id;
+	return crc32c(
+		crc32c(0, boot_id, sizeof(saved->head.boot_id)), &saved->wall, sizeof(saved->wall));
+}
+
+size_t wallclock_restore(struct wallclock *wall, void *memory, const uint8_t boot_id[16])
+{
+	struct saved *saved = memory;
+	const uint32_t shape[] = {sizeof(*wall)};
+	const struct runhead wanted = runhead_of(MAGIC, sizeof(*saved), shape, 1, boot_id);
+	if (runhead_look(saved, &wanted) != RUNHEAD_OURS) {
+		runhead_write(saved, &wanted);
+		return 0;
+	}
+	if (saved->crc != crc_of(saved) || saved->wall.count > WALLCLOCK_ENTRIES) {
+		return 1;
+	}
+	*wall = saved->wall;
+	return 0;
+}
+
+void wallclock_save(const struct wallclock *wall, void *memory)
+{
+	struct saved *saved = memory;
+	saved->wall = *wall;
+	saved->crc = crc_of(saved);
 }
 
 static uint64_t distance(int64_t a, int64_t b)

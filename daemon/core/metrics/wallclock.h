@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { WALLCLOCK_ENTRIES = 256 };
@@ -22,6 +23,12 @@ struct wallclock {
 };
 
 void wallclock_init(struct wallclock *wall);
+/* The size of memory that outlives the process: a restart moves no earlier time. */
+size_t wallclock_bytes(void);
+/* Into an empty table, what an earlier process of this boot saved. Returns how many parts were
+ * damaged: then the table stays empty. From now on the memory takes wallclock_save. */
+size_t wallclock_restore(struct wallclock *wall, void *memory, const uint8_t boot_id[16]);
+void wallclock_save(const struct wallclock *wall, void *memory);
 /* Adds a reading of both clocks. Neighbours that differ by < 1 ms and have the same synced are
  * merged. True when the offset moved by more than 1 s against the previous reading (a step). */
 bool wallclock_note(struct wallclock *wall, uint64_t t_ns, int64_t wall_ns, bool synced);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Wall times of past samples, across synchronisation, steps and a full table. */
 #include "daemon/core/metrics/wallclock.h"
+
+#include <stdlib.h>
+
 #include "tests/unit/unit.h"
 
 #define SECOND INT64_C(1000000000)
@@ -54,6 +57,33 @@ START_TEST(a_time_has_the_offset_that_held_then)
 	ck_assert_int_eq(wallclock_us(&wall, 150 * SECOND), (YEAR_2026 + 142 * SECOND) / 1000);
 	ck_assert_int_eq(wallclock_us(&wall, 250 * SECOND), (YEAR_2026 + 238 * SECOND) / 1000);
 	ck_assert_uint_eq(wall.steps, 2);
+}
+END_TEST
+
+START_TEST(a_table_that_was_saved_is_restored_in_the_same_boot_alone)
+{
+	static const uint8_t boot[16] = {1}, next[16] = {2};
+	struct wallclock other;
+	unsigned char *memory = calloc(1, wallclock_bytes());
+	ck_assert_uint_eq(wallclock_restore(&wall, memory, boot), 0);
+	ck_assert_uint_eq(wall.count, 0);
+	note(10, YEAR_2026, true);
+	note(100, YEAR_2026 + 92 * SECOND, false);
+	wallclock_save(&wall, memory);
+	wallclock_init(&other);
+	ck_assert_uint_eq(wallclock_restore(&other, memory, boot), 0);
+	ck_assert_mem_eq(&other, &wall, sizeof(wall));
+	wallclock_init(&other);
+	memory[wallclock_bytes() / 2] ^= 1;
+	ck_assert_uint_eq(wallclock_restore(&other, memory, boot), 1);
+	ck_assert_uint_eq(other.count, 0);
+	memory[wallclock_bytes() / 2] ^= 1;
+	ck_assert_uint_eq(wallclock_restore(&other, memory, next), 0);
+	ck_assert_uint_eq(other.count, 0);
+	/* killed before it saved: the table of the boot before is not its own */
+	ck_assert_uint_eq(wallclock_restore(&other, memory, next), 1);
+	ck_assert_uint_eq(other.count, 0);
+	free(memory);
 }
 END_TEST
 

@@ -42,7 +42,7 @@ START_TEST(a_hold_up_between_two_clocks_moves_no_time)
 	wallclock_init(&wall);
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
 	sysops_replace(&table);
-	clock_watch_open(&loop, &core, &wall, &watch);
+	clock_watch_open(&loop, &core, &wall, NULL, &watch);
 	sysops_replace(NULL);
 	ck_assert_int_lt(llabs(wall.entry[0].offset_ns - AHEAD_NS), 1000);
 	clock_watch_close(&watch);
