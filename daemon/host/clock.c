@@ -3,10 +3,10 @@
  * CLOCK_REALTIME when the clock is set. */
 #include "daemon/host/clock.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/core/alerts/alerts.h"
@@ -36,27 +36,19 @@ static double moved_s(const struct wallclock *wall, uint64_t now_ns, int64_t wal
 	return ((double)wall_ns - (double)now_ns - (double)offset_ns) / 1e9;
 }
 
-/* CLOCK_BOOTTIME goes on while the machine is suspended, CLOCK_MONOTONIC does not. */
-static uint64_t suspended_ns(void)
-{
-	struct timespec boot, monotonic;
-	clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	return (uint64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000u + (uint64_t)boot.tv_nsec -
-	       (uint64_t)monotonic.tv_nsec;
-}
-
-static void note_suspend(struct clock_watch *clock, uint64_t now_ns)
+/* For how long, in seconds, since the last look. */
+static double note_suspend(struct clock_watch *clock, uint64_t now_ns)
 {
 	uint64_t before_ns = clock->suspended_ns;
-	clock->suspended_ns = suspended_ns();
+	clock->suspended_ns = sysops()->suspended_ns();
 	if (clock->suspended_ns < before_ns + SUSPEND_NS) {
-		return;
+		return 0;
 	}
+	double slept = (double)(clock->suspended_ns - before_ns) / 1e9;
 	timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
-		"the machine was suspended for %.0f s",
-		(double)(clock->suspended_ns - before_ns) / 1e9);
+		"the machine was suspended for %.0f s", slept);
 	alerts_break(clock->core->alerts);
+	return slept;
 }
 
 /* Both clocks at one time: the reading that took least of several, if none is quick, since the
@@ -91,11 +83,11 @@ static void note(struct clock_watch *clock)
 	uint64_t now_ns = 0;
 	int64_t wall_ns = 0;
 	read_clocks(&now_ns, &wall_ns);
-	note_suspend(clock, now_ns);
+	double slept = note_suspend(clock, now_ns);
 	bool was_synced = wallclock_synced(clock->wall);
 	bool synced = clock_is_synced();
-	double moved = moved_s(clock->wall, now_ns, wall_ns);
-	if (note_clocks(clock, now_ns, wall_ns, synced)) {
+	double moved = moved_s(clock->wall, now_ns, wall_ns) - slept;
+	if (note_clocks(clock, now_ns, wall_ns, synced) && fabs(moved) > 1) {
 		timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
 			"the wall clock was set by %+.3f s", moved);
 	}
@@ -137,7 +129,7 @@ void clock_watch_open(uv_loop_t *loop, struct core *core, struct wallclock *wall
 	struct clock_watch *clock)
 {
 	*clock = (struct clock_watch){.core = core, .wall = wall, .saved = saved, .fd = -1};
-	clock->suspended_ns = suspended_ns();
+	clock->suspended_ns = sysops()->suspended_ns();
 	uint64_t now_ns = 0;
 	int64_t wall_ns = 0;
 	read_clocks(&now_ns, &wall_ns);

@@ -22,6 +22,15 @@ static int64_t real_wall_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+static uint64_t real_suspended_ns(void)
+{
+	struct timespec boot, monotonic;
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (uint64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000u + (uint64_t)boot.tv_nsec -
+	       (uint64_t)monotonic.tv_nsec;
+}
+
 static ssize_t real_pread(int fd, void *buf, size_t size, off_t offset)
 {
 	for (;;) {
@@ -38,6 +47,7 @@ static ssize_t real_pread(int fd, void *buf, size_t size, off_t offset)
 static const struct sysops real_sysops = {
 	.now_ns = real_now_ns,
 	.wall_ns = real_wall_ns,
+	.suspended_ns = real_suspended_ns,
 	.pread = real_pread,
 	.calloc = calloc,
 };

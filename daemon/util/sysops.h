@@ -15,6 +15,8 @@ struct sysops {
 	uint64_t (*now_ns)(void);
 	/* CLOCK_REALTIME in nanoseconds since the epoch; only for the wall clock table and logs. */
 	int64_t (*wall_ns)(void);
+	/* Since the boot: CLOCK_BOOTTIME goes on in a suspend, CLOCK_MONOTONIC does not. */
+	uint64_t (*suspended_ns)(void);
 	/* pread(2), EINTR retried; -errno on failure. */
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t offset);
 	/* calloc(3): zeroed memory, NULL when there is none. Release with free(3). */
