@@ -70,21 +70,28 @@ static bool inputs_find(const struct pad *pad, uint64_t time, struct input *ret)
 	return false;
 }
 
-/* A buffer leaves a queue: its arrival; *skipped: those before it that never left. */
+/* A buffer leaves a queue: its arrival; *skipped: those before it that never left. Behind buffers
+ * that it dropped, a queue pushes a copy of one that others share: the timestamp has to do. */
 static bool inputs_take(
 	struct pad *pad, const void *item, uint64_t time, struct input *ret, uint64_t *skipped)
 {
-	uint64_t head = __atomic_load_n(&pad->head, __ATOMIC_ACQUIRE), tail = pad->tail;
-	for (uint64_t i = tail; i != head; i++) {
-		*ret = load(&pad->input[i & pad->mask]);
-		if (ret->item == item && ret->time == time) {
-			*skipped = i - tail;
-			__atomic_store_n(&pad->tail, i + 1, __ATOMIC_RELEASE);
-			pad->missed = 0;
-			return true;
+	uint64_t head = __atomic_load_n(&pad->head, __ATOMIC_ACQUIRE), tail = pad->tail, at = head;
+	bool same = false;
+	for (uint64_t i = tail; i != head && !same; i++) {
+		struct input input = load(&pad->input[i & pad->mask]);
+		same = input.item == item && input.time == time;
+		if (same || (at == head && input.time == time && time != GST_CLOCK_TIME_NONE)) {
+			at = i;
+			*ret = input;
 		}
 	}
-	return false;
+	if (at == head) {
+		return false;
+	}
+	*skipped = at - tail;
+	__atomic_store_n(&pad->tail, at + 1, __ATOMIC_RELEASE);
+	pad->missed = 0;
+	return true;
 }
 
 static uint64_t streams;

@@ -190,6 +190,17 @@ def test_what_a_leaky_queue_drops_is_counted():
         assert stages["queue"]["count"] == frames["total_count"], stages
 
 
+def test_a_leaky_queue_behind_a_tee_passes_on_copies():
+    with Daemon() as daemon:
+        launch(SOURCE.format(200) + " ! identity name=a sleep-time=1000 ! tee name=t"
+               " t. ! queue name=q leaky=downstream max-size-buffers=2 ! identity name=b sleep-time=10000 ! fakesink async=false"
+               " t. ! queue name=all ! identity sleep-time=2000 ! fakesink async=false", daemon)
+        stages, dropped = stages_of(daemon), sum(values_of(daemon, "dropped_q"))
+        assert dropped > 0 and stages["b"]["count"] + dropped == 200, (stages["b"], dropped)
+        assert stages["q"]["count"] == stages["b"]["count"], stages
+        assert any({"q", "b"} <= set(parts(f)) for f in frames_of(daemon)[1]), stages
+
+
 def test_a_leaky_queue_that_stands_still_is_measured_afterwards():
     with Daemon() as daemon:
         passed = int(run_python(daemon, f"""
