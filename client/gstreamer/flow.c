@@ -267,12 +267,12 @@ static void on_pulled(void *self, GstClockTime time, GstPad *pad)
 static void on_event(void *self, GstClockTime time, GstPad *pad, GstEvent *event)
 {
 	(void)self;
-	struct entry *entry = enter(pad, ENTRY_EVENT, time);
 	struct pad *known = pad_known(pad);
-	if (entry && GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT && known) {
-		pad_set_segment(known, event);
-	} else if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP && known) {
+	enter(pad, ENTRY_EVENT, time);
+	if (known && GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
 		frames_flushed(known);
+	} else if (known) {
+		pad_learn(known, event);
 	}
 }
 

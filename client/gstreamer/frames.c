@@ -79,7 +79,7 @@ static bool inputs_take(
 	bool same = false;
 	for (uint64_t i = tail; i != head && !same; i++) {
 		struct input input = load(&pad->input[i & pad->mask]);
-		same = input.item == item && input.time == time;
+		same = input.item == item && (input.time == time || pad->own->retimes);
 		if (same || (at == head && input.time == time && time != GST_CLOCK_TIME_NONE)) {
 			at = i;
 			*ret = input;
@@ -104,11 +104,27 @@ static uint64_t new_frame(struct pad *from)
 	return (from->stream - 1) << STREAM_SHIFT | from->number++;
 }
 
+/* Where frames begin that were in packets before: all buffers of one time are one. */
+static uint64_t begin_frame(struct pad *from, uint64_t time)
+{
+	if (time == GST_CLOCK_TIME_NONE) {
+		return EDGEPROF_NO_FRAME;
+	}
+	if (time != from->begun) {
+		from->begun = time;
+		return new_frame(from);
+	}
+	return (from->stream - 1) << STREAM_SHIFT | (from->number - 1);
+}
+
 /* The element pushes on while it is pushed into: by its timestamp the buffer belongs to what just
  * came in, or to an input that was held back; else it is made of what came in. */
 static uint64_t frame_inside(const struct entry *in, struct pad *from, uint64_t time)
 {
 	struct input input;
+	if (in->frame == EDGEPROF_NO_FRAME && in->to->packets) {
+		return from->packets ? EDGEPROF_NO_FRAME : begin_frame(from, time);
+	}
 	if (in->kind == ENTRY_BUFFER && (time == in->time || time == GST_CLOCK_TIME_NONE)) {
 		return in->frame;
 	}
@@ -178,7 +194,11 @@ static uint64_t leaves_async(
 		edgeprof_counter(element_name(own, "dropped", NULL), (double)skipped);
 	}
 	if (!found) {
-		return queue || time == GST_CLOCK_TIME_NONE ? EDGEPROF_NO_FRAME : new_frame(from);
+		return queue || from->packets || time == GST_CLOCK_TIME_NONE ? EDGEPROF_NO_FRAME
+									     : new_frame(from);
+	}
+	if (own->retimes && input.frame == EDGEPROF_NO_FRAME) {
+		input.frame = begin_frame(from, time);
 	}
 	edgeprof_complete(own->stage, input.at_ns, now_ns - input.at_ns, input.frame);
 	if (queue && now_ns >= own->due_ns) {
@@ -218,7 +238,8 @@ uint64_t frames_leave(GstPad *object, struct pad *from, const struct entry *in, 
 	case ELEMENT_ASYNC:
 		return leaves_async(object, from, item, time, now_ns);
 	case ELEMENT_SOURCE: /* bytes of a file are in no frame */
-		return time != GST_CLOCK_TIME_NONE || gst_pad_has_current_caps(object)
+		return !from->packets && (time != GST_CLOCK_TIME_NONE ||
+						 gst_pad_has_current_caps(object))
 			       ? new_frame(from)
 			       : EDGEPROF_NO_FRAME;
 	case ELEMENT_FILTER:

@@ -43,6 +43,11 @@ bool naming_is_queue(GstElement *object)
 	return g_strv_contains(queues, factory_name(object));
 }
 
+bool naming_retimes(GstElement *object)
+{
+	return strcmp(factory_name(object), "rtpjitterbuffer") == 0;
+}
+
 const char *naming_category(GstElement *object)
 {
 	const char *name = factory_name(object);

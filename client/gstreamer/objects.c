@@ -97,7 +97,8 @@ static struct element *element_of(GstElement *object)
 	struct element made = {.last_frame = EDGEPROF_NO_FRAME,
 		.kind = naming_is_queue(object)	   ? ELEMENT_QUEUE
 			: GST_IS_BASE_SINK(object) ? ELEMENT_SINK
-						   : ELEMENT_FILTER};
+						   : ELEMENT_FILTER,
+		.retimes = naming_retimes(object)};
 	connect_once();
 	naming_stage(object, made.name, sizeof(made.name));
 	made.stage = edgeprof_stage_declare(made.name, naming_category(object), NULL, 0);
@@ -130,6 +131,8 @@ static struct pad *pad_new(struct element *own, bool is_sink)
 	pad->own = own;
 	pad->arrivals = NULL;
 	pad->stream = pad->number = pad->origin = 0;
+	pad->begun = GST_CLOCK_TIME_NONE;
+	pad->packets = false;
 	pad->head = pad->tail = pad->mask = pad->beyond = pad->missed = 0;
 	if (!own || !is_sink || own->kind == ELEMENT_SINK) {
 		return pad;
@@ -150,11 +153,20 @@ struct pad *pad_known(GstPad *object)
 	return g_object_get_qdata(G_OBJECT(object), objects.pad_quark);
 }
 
-void pad_set_segment(struct pad *pad, GstEvent *event)
+void pad_learn(struct pad *pad, GstEvent *event)
 {
 	const GstSegment *segment;
-	gst_event_parse_segment(event, &segment);
-	pad->origin = segment->format == GST_FORMAT_TIME ? segment->start - segment->base : 0;
+	GstCaps *caps;
+	if (GST_EVENT_TYPE(event) == GST_EVENT_SEGMENT) {
+		gst_event_parse_segment(event, &segment);
+		pad->origin =
+			segment->format == GST_FORMAT_TIME ? segment->start - segment->base : 0;
+	} else if (GST_EVENT_TYPE(event) == GST_EVENT_CAPS) {
+		gst_event_parse_caps(event, &caps);
+		const char *name = gst_structure_get_name(gst_caps_get_structure(caps, 0));
+		pad->packets = g_str_has_prefix(name, "application/x-rt") ||
+			       g_str_has_prefix(name, "application/x-srt");
+	}
 }
 
 /* Pads of bins have no element of their own, nor have the pads inside that stand for them. */
@@ -165,18 +177,22 @@ static struct pad *pad_make(GstPad *object)
 		return NULL;
 	}
 	struct element *own = parent && !GST_IS_BIN(parent) ? element_of(parent) : NULL;
-	GstEvent *segment = gst_pad_get_sticky_event(object, GST_EVENT_SEGMENT, 0);
+	GstEvent *known[] = {gst_pad_get_sticky_event(object, GST_EVENT_SEGMENT, 0),
+		gst_pad_get_sticky_event(object, GST_EVENT_CAPS, 0)};
 	g_mutex_lock(&objects.lock);
 	struct pad *pad = pad_known(object);
 	if (!pad) {
 		pad = pad_new(own, gst_pad_get_direction(object) == GST_PAD_SINK);
-		if (segment) {
-			pad_set_segment(pad, segment);
+		for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
+			if (known[i]) {
+				pad_learn(pad, known[i]);
+			}
 		}
 		g_object_set_qdata_full(G_OBJECT(object), objects.pad_quark, pad, pad_gone);
 	}
 	g_mutex_unlock(&objects.lock);
-	g_clear_pointer(&segment, gst_event_unref);
+	g_clear_pointer(&known[0], gst_event_unref);
+	g_clear_pointer(&known[1], gst_event_unref);
 	gst_clear_object(&parent);
 	return pad;
 }

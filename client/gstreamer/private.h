@@ -44,6 +44,7 @@ struct element {
 	SLIST_ENTRY(element) next; /* when recycled */
 	enum element_kind kind;	   /* atomic */
 	int stage;		   /* of edgeprof.h */
+	bool retimes;		   /* queue that passes on buffers with another timestamp */
 	char name[64];
 	uint64_t due_ns; /* of the next value of the gauge */
 	uint64_t count;	 /* sink: frames since since_ns */
@@ -60,6 +61,8 @@ struct pad {
 	uint64_t stream;       /* of the frames that begin here, shifted; 0: none yet */
 	uint64_t number;       /* of the next of them */
 	uint64_t origin;       /* of a source pad: the timestamp of running time 0 */
+	uint64_t begun;	       /* of a frame that began within the pipeline: its time */
+	bool packets;	       /* of RTP: several make a frame */
 	/* of a sink pad: what arrived last, written by the thread that pushes there */
 	uint64_t head;	 /* arrivals; atomic */
 	uint64_t tail;	 /* departures from a queue; atomic */
@@ -100,8 +103,8 @@ struct pad *pad_known(GstPad *object);
 struct pad *pad_of(GstPad *object);
 /* The same of its peer. NULL: it has none. */
 struct pad *pad_of_peer(GstPad *object);
-/* A segment's event begins another running time. */
-void pad_set_segment(struct pad *pad, GstEvent *event);
+/* A segment's event begins another running time, one of caps another kind of buffers. */
+void pad_learn(struct pad *pad, GstEvent *event);
 /* Of the element itself, NULL if no buffer came near it yet. */
 struct element *element_known(GstElement *object);
 /* "prefix_NAME" as a gauge or a counter: looked up, for what is reported seldom. */
@@ -116,6 +119,7 @@ void naming_stage(GstElement *object, char *ret, size_t size);
 /* What kind of work the element does, from its factory and its class; NULL = not known. */
 const char *naming_category(GstElement *object);
 bool naming_is_queue(GstElement *object);
+bool naming_retimes(GstElement *object);
 
 /* A source pad passes on a flush: what a queue held is lost. Nobody pushes into it meanwhile. */
 void frames_flushed(struct pad *from);

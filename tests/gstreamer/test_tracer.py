@@ -7,6 +7,7 @@ import pathlib
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -310,6 +311,33 @@ def test_pads_that_appear_while_it_runs():
         _, newest = frames_of(daemon)
         joined = [f for f in newest if {"multiqueue", "vp8dec", "a"} <= set(parts(f)) or "vorbisdec" in parts(f)]
         assert len(joined) >= 10, newest
+
+
+RTP = "application/x-rtp,media=video,encoding-name=JPEG,payload=26,clock-rate=90000"
+
+
+def receive(daemon, receiver):
+    """Frames of several packets each, of another process."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    sender = ("videotestsrc is-live=true pattern=snow ! video/x-raw,format=I420,width=64,height=64,framerate=100/1 ! jpegenc"
+              f" ! rtpjpegpay mtu=600 ! udpsink host=127.0.0.1 port={port} sync=false")
+    with program(["gst-launch-1.0", "-q", *shlex.split(sender)], environment(tracers="")):
+        launch(f"udpsrc port={port} caps={RTP} ! {receiver}", daemon)
+
+
+def test_packets_of_a_network_are_no_frames():
+    for chain in ("", "rtpjitterbuffer latency=50 ! "):
+        with Daemon() as daemon:
+            receive(daemon, chain + "rtpjpegdepay ! jpegdec ! fakesink num-buffers=100")
+            stages, (frames, newest) = stages_of(daemon), frames_of(daemon)
+            assert stages["udpsrc"]["count"] > 250 and stages["jpegdec"]["count"] == 100, stages
+            assert frames["total_count"] == 100 and frames["skipped_ids"] <= 2, frames
+            assert {"jpegdec", "fakesink"} <= set(parts(newest[10])), newest[10]
+            if chain:
+                assert stages["rtpjitterbuffer"]["count"] > 250, stages
+                assert {"rtpjitterbuffer", "rtpjpegdepay"} <= set(parts(newest[10])), newest[10]
 
 
 # nothing but its own threads lets an aggregator push
