@@ -67,10 +67,13 @@ def map_all():
     if child == 0:
         os.close(go)
         os.read(wait, 1)
-        for name in ("uid_map", "gid_map"):
-            lines = [line.split() for line in pathlib.Path(f"/proc/self/{name}").read_text().splitlines()]
-            text = "".join(f"{first} {first} {count}\n" for first, _, count in lines)
-            pathlib.Path(f"/proc/{pid}/{name}").write_text(text)
+        try:
+            for name in ("uid_map", "gid_map"):
+                lines = [line.split() for line in pathlib.Path(f"/proc/self/{name}").read_text().splitlines()]
+                text = "".join(f"{first} {first} {count}\n" for first, _, count in lines)
+                pathlib.Path(f"/proc/{pid}/{name}").write_text(text)
+        except OSError:
+            os._exit(1)
         os._exit(0)
     os.close(wait)
     unshare(CLONE_NEWUSER)
