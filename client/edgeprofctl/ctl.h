@@ -162,7 +162,10 @@ int ctl_fail(struct ctl *ctl, int status, const char *format, ...)
 
 /* Reports an error that the daemon replied with; the exit status. */
 int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *parameters);
-/* ctl_fail() about a name that the daemon does not know (what: as in its error NotFound), with a
- * similar one, or the command that lists the names. */
+struct text;
+/* Adds a name that is similar to one that the daemon does not know, or the command that lists the
+ * names. what: as in its error NotFound, or several such words. */
+void ctl_hint(struct ctl *ctl, struct text *text, const char *what, const char *name);
+/* ctl_fail() with a hint. */
 int ctl_unknown(struct ctl *ctl, int status, const char *what, const char *name, const char *format,
 	...) __attribute__((format(printf, 5, 6)));

@@ -67,27 +67,32 @@ static void compare(struct similar *similar, const struct list *list, const cJSO
 	}
 }
 
-static void add_hint(struct ctl *ctl, struct text *text, const char *what, const char *name)
+void ctl_hint(struct ctl *ctl, struct text *text, const char *what, const char *name)
 {
 	const struct list *list = lists, *end = lists + sizeof(lists) / sizeof(lists[0]);
-	while (list < end && strcmp(list->what, what) != 0) {
-		list++;
-	}
-	if (list == end) {
-		return;
-	}
-	cJSON *reply = NULL;
+	const char *command = NULL;
 	struct similar similar = similar_to(name);
-	if (list->method) {
+	cJSON *replies = cJSON_CreateArray(); /* similar.name is in one of them */
+	for (; list < end; list++) {
+		if (!strstr(what, list->what)) {
+			continue;
+		}
+		cJSON *reply = NULL;
 		bool apps = list == lists;
-		ctl_try(ctl, list->method, ctl_add_flag(NULL, "all", apps), &reply);
+		if (list->method) {
+			ctl_try(ctl, list->method, ctl_add_flag(NULL, "all", apps), &reply);
+		}
+		for (const cJSON *row = json_first(reply, list->array); row; row = row->next) {
+			compare(&similar, list, row);
+		}
+		cJSON_AddItemToArray(replies, reply);
+		command = command ? command : list->command;
 	}
-	for (const cJSON *row = json_first(reply, list->array); row; row = row->next) {
-		compare(&similar, list, row);
+	similar_ask(&similar, text);
+	if (command && !similar.name) {
+		text_add(text, "; 'edgeprofctl %s' lists them", command);
 	}
-	text_add(text, similar.name ? "; did you mean '%s'?" : "; 'edgeprofctl %s' lists them",
-		similar.name ? similar.name : list->command);
-	cJSON_Delete(reply);
+	cJSON_Delete(replies);
 }
 
 int ctl_unknown(
@@ -99,7 +104,7 @@ int ctl_unknown(
 	va_start(arguments, format);
 	text_vadd(&text, format, arguments);
 	va_end(arguments);
-	add_hint(ctl, &text, what, name);
+	ctl_hint(ctl, &text, what, name);
 	return ctl_fail(ctl, status, "%s", bytes);
 }
 
@@ -122,7 +127,7 @@ int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *p
 				text_starts_with(json_word(parameters, "what"), "connections");
 			template_add(&text, errors[i].text, parameters, ctl->style.utf8);
 			if (strcmp(name, "NotFound") == 0 && !ctl->quiet) {
-				add_hint(ctl, &text, json_word(parameters, "what"),
+				ctl_hint(ctl, &text, json_word(parameters, "what"),
 					json_word(parameters, "name"));
 			}
 			return ctl_fail(

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/text.h"
+
 enum { LONGEST = 128 };
 
 /* Changes of one letter between two words; what is beyond LONGEST is ignored. */
@@ -58,5 +60,12 @@ void similar_add(struct similar *similar, const char *name)
 	if (far < similar->min) {
 		similar->min = far;
 		similar->name = name;
+	}
+}
+
+void similar_ask(const struct similar *similar, struct text *text)
+{
+	if (similar->name) {
+		text_add(text, "; did you mean '%s'?", similar->name);
 	}
 }

@@ -9,3 +9,7 @@ struct similar {
 };
 struct similar similar_to(const char *word);
 void similar_add(struct similar *similar, const char *name);
+
+struct text;
+/* Adds the question whether that was meant; nothing without a similar one. */
+void similar_ask(const struct similar *similar, struct text *text);

@@ -99,6 +99,8 @@ def test_a_mistyped_name_is_answered_by_the_one_that_was_meant():
     with Daemon() as daemon, Script(daemon, "camera") as script:
         script.tell([f"0 complete {time.monotonic_ns()} infer 1000 1"])
         until("its metrics", lambda: daemon.metric("stage/camera/infer/p95_ms"))
+        daemon.call("StartSession", name="night", seconds=0.01)
+        until("it ended", lambda: daemon.call("ListSessions")["sessions"][0]["state"] == "finished")
         for words, meant in {
             ("stages", "camra"): "there is no app 'camra'; did you mean 'camera'?",
             ("diagnose", "Camera2"): "there is no app 'Camera2'; did you mean 'camera'?",
@@ -119,6 +121,9 @@ def test_a_mistyped_name_is_answered_by_the_one_that_was_meant():
             ("alerts", "--recent", "x*"): "no alert or rule matches 'x*'; 'edgeprofctl rules' lists them",
             ("rules", "memroy"): "no alert rule matches 'memroy'; did you mean 'memory'?",
             ("session", "show", "one"): "there is no session 'one'; 'edgeprofctl session list' lists them",
+            ("session", "show", "nigth"): "there is no session 'nigth'; did you mean 'night'?",
+            ("compare", "night", "nigth"):
+                "no session, recording, app or file is named 'nigth'; did you mean 'night'?",
         }.items():
             done = daemon.ctl(*words)
             assert (done.returncode, done.stderr) == (2, f"edgeprofctl: {meant}\n"), (words, done)

@@ -26,7 +26,10 @@ def test_conditions_hold_for_a_session():
             ("temperature/max < 69", 1, "temperature/max = 69, expected < 69"),
             ("temperature/max < 69.5C", 0, "69"),
             ("temperature/max > 49", 0, "50"),
-            ("stages.none.p99_ms < 5", 2, "unknown stage 'none'"),
+            ("stages.none.p99_ms < 5", 2, "unknown stage 'none'\n"),
+            ("stages.inferr.p99_ms < 5", 2, "unknown stage 'inferr'; did you mean 'infer'?\n"),
+            ("temperature/mx < 5", 2, "the metric was not recorded; did you mean 'temperature/max'?\n"),
+            ("frames.fpss < 5", 2, "frames.fpss: no value of that name; did you mean 'fps'?\n"),
             ("power/total < 5", 2, "power/total"),
             ("temperature/max < 5 W", 64, "celsius"),
             ("frames.fps > 30 for 3s", 64, "running app"),
@@ -82,6 +85,14 @@ def test_conditions_hold_for_a_live_app():
             assert wrong.returncode == 1, wrong
             assert re.fullmatch(r"edgeprofctl: frames.fps = [\d.]+, expected > 5000\n", wrong.stderr), wrong
             assert daemon.ctl("assert", "cpu/utilization <= 100 %").returncode == 0
+            for text, said in (("cpu/utilisation < 1", "unknown metric; did you mean 'cpu/utilization'?"),
+                               ("no/such < 1", "unknown metric; 'edgeprofctl sensors --all' lists them"),
+                               ("stages.infre.p99_ms < 1", "unknown stage 'infre'; did you mean 'infer'?"),
+                               ("stages.infer.p99ms < 1", "no value of that name; did you mean 'p99_ms'?")):
+                done = daemon.ctl("assert", text)
+                assert (done.returncode, done.stderr.split(": ", 2)[2]) == (2, said + "\n"), done
+            done = daemon.ctl("assert", "frames.fps > 0", "--app", "cma")
+            assert done.stderr == "edgeprofctl: frames.fps: there is no app 'cma'; did you mean 'cam'?\n", done
             assert daemon.ctl("assert", "frames.fps > 5000", "--within", "2s").returncode == 1
             assert daemon.ctl("assert", "frames.frame_count >= 60", "--within", "60s").returncode == 0
         assert daemon.ctl("assert", "no.such > 1").returncode == 64

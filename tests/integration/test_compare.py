@@ -198,7 +198,8 @@ def test_what_is_not_comparable_says_why():
         a, empty = make(place, "a"), sessions.write(place / "empty.jsonl", "empty", {})
         failed = sessions.write(place / "gpu.jsonl", "gpu", {}, error="no OpenCL")
         for arguments, why in (((a, failed), "'gpu' failed: no OpenCL"), ((failed, a), "'gpu' failed: no OpenCL"),
-                               ((a, empty), "at least 10"), ((a, a, "--metric", "x"), "matches 'x'")):  # fmt: skip
+                               ((a, empty), "at least 10"), ((a, a, "--metric", "x"), "matches 'x'"),
+                               ((a, a, "--metric", "infre"), "matches 'infre'; did you mean 'infer'?")):  # fmt: skip
             done = ctl("compare", *arguments, "--format", "junit")
             assert done.returncode == 2 and why in done.stderr, done
             suite = xml.fromstring(done.stdout)

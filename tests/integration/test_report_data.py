@@ -270,9 +270,10 @@ def test_targets_are_listed_and_decide_the_exit_status():
     for target, status, said in (("rpi5/mobilenetv2-int8", 0, "fps 20.0: inside 15 to 25"),
                                  ("rpi4/mobilenetv2-int8", 0, "fps 20.0: better than 8 to 12"),
                                  ("orin-nano/yolov5s-fp16", 1, "fps 20.0: outside 30 to 60"),
-                                 ("rpi9/none", 2, "")):
+                                 ("rpi9/none", 2, "unknown target 'rpi9/none'; 'edgeprofctl targets' lists them\n"),
+                                 ("orin-nano/yolo5s-fp16", 2, "; did you mean 'orin-nano/yolov5s-fp16'?\n")):
         done = with_file(text, lambda path: ctl("report", path, "--targets", TARGETS, "--target", target))
-        assert done.returncode == status and said in done.stdout, (target, done)
+        assert done.returncode == status and said in done.stdout + done.stderr, (target, done)
 
 
 def test_damaged_and_hostile_files_are_refused_or_clean():

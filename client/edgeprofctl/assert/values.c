@@ -10,6 +10,7 @@
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/report/report.h"
+#include "client/edgeprofctl/similar.h"
 #include "proto/text.h"
 
 /* A call whose failure is a reason, unless the daemon is gone or a name is wrong. */
@@ -28,8 +29,14 @@ static int ask(struct values *values, const char *method, cJSON *parameters, cJS
 static int read_rows(struct values *values, const char *method, const char *array, cJSON **ret)
 {
 	const char *app = values->ctl->options.app;
+	const bool known = values->reason[0] != '\0';
 	cJSON *reply;
 	int status = ask(values, method, ctl_parameters("app", app), &reply);
+	if (app && values->reason[0] && !known) {
+		struct text text = {
+			values->reason, sizeof(values->reason), strlen(values->reason), false};
+		ctl_hint(values->ctl, &text, "app", app);
+	}
 	cJSON *rows = cJSON_DetachItemFromObjectCaseSensitive(reply, array);
 	*ret = rows ? rows : cJSON_CreateArray();
 	cJSON_Delete(reply);
@@ -78,11 +85,21 @@ static int member(struct values *values, const cJSON *row, const char *name, str
 	snprintf(reason, sizeof(reason), "%s_reason", name);
 	const char *text = json_text(row, reason);
 	text = text ? text : json_text(row, "reason");
-	snprintf(ret->reason, sizeof(ret->reason), "%s",
+	struct text why = TEXT_IN(ret->reason);
+	text_add(&why, "%s",
 		text		    ? text
 		: values->reason[0] ? values->reason
 		: item		    ? "no value"
 				    : "no value of that name");
+	if (row && !item && !text) {
+		struct similar similar = similar_to(name);
+		for (item = row->child; item; item = item->next) {
+			if (cJSON_IsNumber(item)) {
+				similar_add(&similar, item->string);
+			}
+		}
+		similar_ask(&similar, &why);
+	}
 	return CTL_FINE;
 }
 
@@ -115,8 +132,10 @@ static int stage_member(
 			"'%s' lacks a stage or a field; write stages.infer.p99_ms", name);
 	}
 	snprintf(wanted, sizeof(wanted), "%.*s", (int)(dot - name), name);
+	struct similar similar = similar_to(wanted);
 	for (const cJSON *row = values->stages->child; row; row = row->next) {
 		if (!is_stage(row, wanted)) {
+			similar_add(&similar, json_word(row, "stage"));
 			continue;
 		}
 		struct value one = none;
@@ -135,7 +154,9 @@ static int stage_member(
 	if (values->reason[0]) {
 		return member(values, NULL, dot + 1, ret);
 	}
-	snprintf(ret->reason, sizeof(ret->reason), "unknown stage '%s'", wanted);
+	struct text text = TEXT_IN(ret->reason);
+	text_add(&text, "unknown stage '%s'", wanted);
+	similar_ask(&similar, &text);
 	return CTL_FINE;
 }
 
@@ -150,10 +171,11 @@ static int metric(struct values *values, const char *name, struct value *ret)
 	const char *reason = json_text(row, "reason");
 	ret->number = json_number(row, "value");
 	snprintf(ret->unit, sizeof(ret->unit), "%s", json_word(row, "unit"));
-	snprintf(ret->reason, sizeof(ret->reason), "%s",
-		!row	 ? "unknown metric; 'edgeprofctl sensors' lists them"
-		: reason ? reason
-			 : json_word(row, "state"));
+	struct text text = TEXT_IN(ret->reason);
+	text_add(&text, "%s", !row ? "unknown metric" : reason ? reason : json_word(row, "state"));
+	if (!row) {
+		ctl_hint(values->ctl, &text, "metric", name);
+	}
 	cJSON_Delete(reply);
 	return status;
 }
@@ -163,8 +185,15 @@ static void recorded_metric(struct values *values, const struct term *term, stru
 {
 	const struct data_series *series = data_series(values->data, term->path);
 	snprintf(ret->unit, sizeof(ret->unit), "%s", series ? series->unit : "");
-	snprintf(ret->reason, sizeof(ret->reason), "%s",
-		series ? "no values were recorded" : "the metric was not recorded");
+	struct text text = TEXT_IN(ret->reason);
+	text_add(&text, "%s", series ? "no values were recorded" : "the metric was not recorded");
+	if (!series) {
+		struct similar similar = similar_to(term->path);
+		for (size_t i = 0; i < values->data->series_count; i++) {
+			similar_add(&similar, values->data->series[i].name);
+		}
+		similar_ask(&similar, &text);
+	}
 	double factor = unit_factor(term->unit, ret->unit);
 	for (size_t i = 0; series && i < series->count; i++) {
 		double value = series->value[i];

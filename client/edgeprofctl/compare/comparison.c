@@ -10,6 +10,7 @@
 
 #include "client/edgeprofctl/compare/statistics.h"
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/similar.h"
 #include "proto/text.h"
 
 enum { THRESHOLD_PERCENT = 15 };
@@ -255,7 +256,15 @@ static void add_reason(cJSON *object, const struct comparison *comparison)
 	if (failed) {
 		text_add(&text, "'%s' failed: %s", failed->name, failed->error);
 	} else if (options->metric && !comparison->rows->child) {
+		const struct measured *run = side[0]->run[0];
+		struct similar similar = similar_to(options->metric);
+		for (size_t i = 0; i < run->series_count; i++) {
+			const char *name = run->series[i].name, *last = strrchr(name, '/');
+			bool word = last && !strchr(options->metric, '/');
+			similar_add(&similar, word ? last + 1 : name);
+		}
 		text_add(&text, "nothing that was measured matches '%s'", options->metric);
+		similar_ask(&similar, &text);
 	} else {
 		text_add(&text, "too few values to compare%s",
 			options->thermal ? ": temperature and clock do not match in 10 of them"

@@ -142,7 +142,7 @@ static int read_run(struct ctl *ctl, const char *app, char since[TIME_SIZE], cha
 	const char *earlier = ctl->options.runs.run;
 	int status = ctl_call(ctl, "ListStages", ctl_run_parameters(ctl, app), true, &reply);
 	if (status == CTL_NO_DATA && !earlier) {
-		ctl_unknown(ctl, status, "app", app,
+		ctl_unknown(ctl, status, "app, recording, session", app,
 			"no session, recording, app or file is named '%s'", app);
 	} else if (status == CTL_FINE) {
 		/* it counts from the moment of attaching, which may follow the first frame */

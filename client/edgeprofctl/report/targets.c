@@ -12,6 +12,7 @@
 #include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/report/report_private.h"
 #include "client/edgeprofctl/sessions/sessions.h"
+#include "client/edgeprofctl/similar.h"
 #include "client/edgeprofctl/term/text.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/name.h"
@@ -222,9 +223,16 @@ int report_target(struct ctl *ctl, const char *name, cJSON *tree)
 	}
 	const cJSON *row = find(targets, name);
 	if (!row) {
+		char bytes[256];
+		struct text text = TEXT_IN(bytes);
+		struct similar similar = similar_to(name);
+		for (row = json_first(targets, "targets"); row; row = row->next) {
+			similar_add(&similar, json_word(row, "target"));
+		}
+		similar_ask(&similar, &text);
 		cJSON_Delete(targets);
-		return ctl_fail(ctl, CTL_NO_DATA,
-			"unknown target '%s'; 'edgeprofctl targets' lists them", name);
+		return ctl_fail(ctl, CTL_NO_DATA, "unknown target '%s'%s", name,
+			similar.name ? bytes : "; 'edgeprofctl targets' lists them");
 	}
 	cJSON *target = cJSON_AddObjectToObject(tree, "target");
 	cJSON_AddStringToObject(target, "name", name);

@@ -190,9 +190,8 @@ int session_get(struct ctl *ctl, const char *name, cJSON **ret)
 	}
 	cJSON_Delete(reply);
 	return row ? CTL_FINE
-		   : ctl_fail(ctl, CTL_NO_DATA,
-			     "there is no session '%s'; 'edgeprofctl session list' lists them",
-			     name);
+		   : ctl_unknown(
+			     ctl, CTL_NO_DATA, "session", name, "there is no session '%s'", name);
 }
 
 bool session_is_active(const cJSON *session)
