@@ -31,7 +31,7 @@ enum {
 	DRAIN_NAMES = 4,	 /* new names, likewise */
 	ITERATION_WORK = 16384,	 /* of draining in an iteration of the loop, in records */
 	SAVES_PER_ITERATION = 8, /* statistics that one of them saves: 0.2 ms */
-	ENDS_AT_START = 8,	 /* runs; as many reports may wait to be written */
+	ENDS_AT_START = 8,	 /* runs, with their reports */
 };
 
 void ingest_handle_closed(struct ingest *ingest)

@@ -20,6 +20,7 @@
 #include "daemon/core/report/report.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/core/timeline/timeline.h"
+#include "daemon/util/accounts.h"
 #include "daemon/util/file.h"
 #include "daemon/util/offload/offload.h"
 #include "daemon/util/sysops.h"
@@ -219,7 +220,6 @@ struct reports {
 	struct core *core;
 	struct past_reports past;
 	TAILQ_HEAD(, report_job) queue; /* the oldest first */
-	size_t waiting;
 	struct report_owners owners;
 	bool busy, closing;
 	bool failed;	  /* logged already */
@@ -288,7 +288,6 @@ static void start_next(struct reports *reports)
 			return;
 		}
 		TAILQ_REMOVE(&reports->queue, job, link);
-		reports->waiting--;
 		reports->busy = r == 0;
 		if (r < 0) {
 			report_written(reports, job, r);
@@ -300,17 +299,21 @@ static void start_next(struct reports *reports)
 	}
 }
 
-/* A text that waits for the same app is replaced. -ENOSPC: too many wait. */
+/* A text that waits for the same app is replaced. -ENOSPC: too many of the user's wait. */
 static int queue(struct reports *reports, struct report_job *job)
 {
-	struct report_job *older;
-	TAILQ_FOREACH(older, &reports->queue, link)
+	struct report_job *older = NULL, *each;
+	size_t all = 0, own = 0;
+	TAILQ_FOREACH(each, &reports->queue, link)
 	{
-		if (strcmp(older->app, job->app) == 0) {
-			break;
+		if (strcmp(each->app, job->app) == 0) {
+			older = each;
+			continue;
 		}
+		all += each->length;
+		own += each->uid == job->uid ? each->length : 0;
 	}
-	if (!older && reports->waiting == REPORT_QUEUE_MAX) {
+	if (!accounts_fair(REPORT_BYTES_MAX, own, all, job->length)) {
 		return -ENOSPC;
 	}
 	if (older) {
@@ -319,7 +322,6 @@ static int queue(struct reports *reports, struct report_job *job)
 		free(older);
 	} else {
 		TAILQ_INSERT_TAIL(&reports->queue, job, link);
-		reports->waiting++;
 	}
 	start_next(reports);
 	return 0;
@@ -341,6 +343,9 @@ static void on_end(void *ctx, const struct app *app, enum process_end how, uint6
 		memcpy(job->app, app->name, sizeof(job->app));
 		job->uid = app->uid;
 		job->length = (size_t)r;
+		struct report_job *trimmed =
+			realloc(job, offsetof(struct report_job, text) + (size_t)r + 1);
+		job = trimmed ? trimmed : job;
 		app_report_summary(app, now_ns, job->summary);
 		r = queue(reports, job);
 	}

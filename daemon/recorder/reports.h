@@ -7,8 +7,6 @@
 #include "daemon/core/core.h"
 #include "proto/name.h"
 
-enum { REPORT_QUEUE_MAX = 8 /* texts that wait; more are not written */ };
-
 struct reports;
 
 /* Watches the apps of core; files go to reports/ in the run directory. -ENOMEM, -ENOSPC. */
@@ -21,7 +19,8 @@ void reports_destroy(struct reports *reports);
 
 enum {
 	REPORT_FILES_MAX = 64,
-	REPORT_BYTES_MAX = 1 << 20, /* in all */
+	REPORT_BYTES_MAX = 1 << 20, /* in all; as many of texts that wait to be written, of which
+				       a user may hold half of what the others leave */
 	REPORT_PATH_SIZE = 256,
 };
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/core/report/report.h"
 #include "daemon/core/status/facts.h"
 #include "daemon/util/sysops.h"
 #include "proto/text.h"
@@ -261,16 +262,27 @@ static void finish_reports(void)
 }
 
 /* A run of the app that can be told by the number of its stage's runs. */
-static void run_of(const char *app, int runs)
+static void run_of_user(uid_t uid, const char *app, int runs, int stages)
 {
 	static pid_t pid = 10;
 	const uint64_t now_ns = sysops()->now_ns(); /* the clock of what is logged */
-	struct app_process *p = attach_as(app, 1000, ++pid, now_ns - S);
+	struct app_process *p = attach_as(app, uid, ++pid, now_ns - S);
 	declare(p, 0, "infer", "");
+	for (int i = 1; i < stages; i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "one-of-the-stages-that-make-a-long-report-%d", i);
+		declare(p, (uint32_t)i, name, "");
+		put_run(p, (uint16_t)i, now_ns - S, MS);
+	}
 	for (int i = 0; i < runs; i++) {
 		put_run(p, 0, now_ns - S, MS);
 	}
 	apps_detach(apps, p, PROCESS_ENDED, now_ns);
+}
+
+static void run_of(const char *app, int runs)
+{
+	run_of_user(1000, app, runs, 1);
 }
 
 /* "APP:RUNS " of each report that the timeline names, in their order; how many. */
@@ -305,26 +317,42 @@ static void has_report(const char *app, int runs)
 
 FIXTURE(open_reports, finish_reports);
 
-START_TEST(queue_is_bounded_written_in_order_and_closes_when_done)
+START_TEST(all_that_end_at_once_are_written_in_order_and_it_closes_when_done)
 {
-	char order[256];
+	enum { OTHERS = 10 }; /* more are not logged at once */
+	char app[16], order[1024];
 	run_of("a", 1); /* with the worker from now on */
 	run_of("a", 2);
 	run_of("b", 3);
 	run_of("a", 4); /* in the place of 2 */
-	for (int i = 2; i < REPORT_QUEUE_MAX; i++) {
-		char app[16];
+	for (int i = 0; i < OTHERS; i++) {
 		snprintf(app, sizeof(app), "c%d", i);
 		run_of(app, 9);
 	}
-	run_of("more", 9);
-	ck_assert_str_eq(last_text(), "cannot write report more: No space left on device");
 	run_of("b", 5);
 	close_reports();
-	ck_assert_int_eq(written(order, sizeof(order)), 1 + REPORT_QUEUE_MAX);
-	ck_assert_int_eq(strncmp(order, "a:1 a:4 b:5 c2:9 ", 17), 0);
+	ck_assert_int_eq(written(order, sizeof(order)), 3 + OTHERS);
+	ck_assert_int_eq(strncmp(order, "a:1 a:4 b:5 c0:9 ", 17), 0);
 	has_report("a", 4);
 	has_report("b", 5);
+}
+END_TEST
+
+START_TEST(one_user_fills_half_of_the_queue)
+{
+	char app[16], expected[64];
+	int last = 0;
+	while (last < REPORT_FILES_MAX && !text_starts_with(last_text(), "cannot")) {
+		snprintf(app, sizeof(app), "c%d", ++last);
+		run_of_user(1000, app, 9, 100);
+	}
+	ck_assert_int_gt(last, REPORT_BYTES_MAX / 2 / APP_REPORT_SIZE);
+	snprintf(expected, sizeof(expected), "cannot write report c%d: No space left on device",
+		last);
+	ck_assert_str_eq(last_text(), expected);
+	run_of_user(1001, "other", 6, 1);
+	close_reports();
+	has_report("other", 6);
 }
 END_TEST
 
