@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from ctl_case import ALERT, CTL, HOSTILE, REPLIES, SOURCE, T, Case, error, event, list_events, metric
+from ctl_case import ALERT, CTL, HOSTILE, REPLIES, SOURCE, T, Case, error, event, list_events, metric, series
 
 
 class BadReplies(Case):
@@ -126,6 +126,15 @@ class Streams(Case):
             child.send_signal(signal.SIGINT)
             child.wait(30)
             child.stdout.close()
+
+    def test_a_table_goes_boot_by_boot_within_a_step(self):
+        rows = [dict(series(name, at, 1), boot_seq=boot) for boot, name, at in (
+            (1, "cpu/a", 0), (1, "cpu/a", 60), (1, "cpu/b", 60), (2, "cpu/a", 60), (2, "cpu/b", 0), (3, "cpu/b", 60))]
+        with self.daemon(GetHistory={"series": rows}):
+            lines = self.ctl("history", "cpu/*", "--table", LC_ALL="C")[0].splitlines()
+        words = [[word for word in line.split() if not re.search("[%:]|^20", word)] for line in lines]
+        self.assertEqual(words, [["TIME", "cpu/a", "cpu/b"], ["0.0", "-"], ["60.0", "60.0"], ["boot", "2"],
+                                 ["-", "0.0"], ["60.0", "-"], ["boot", "3"], ["-", "60.0"]])
 
     def test_watch_as_json_is_the_subscription(self):
         with self.daemon() as daemon:

@@ -3,6 +3,7 @@
 """Boots one after the other, and what is known of all of them: the real daemon in mount and time
 namespaces, as root."""
 import json
+import re
 import time
 
 from harness import run_tests, skip, until
@@ -106,6 +107,10 @@ def test_boots_follow_one_another():
             assert "boot 2 from" in plot and "boot 3 from" in plot, plot
             table = daemon.ctl("history", "memory/used_percent", "--since", "1h", "--table").stdout
             assert "\nboot 2" in table and "\nboot 3" in table, table
+            # in one step: a row is below its own boot
+            table = daemon.ctl("history", "memory/used*", "--since", "12h", "--table", "--step", "6h").stdout
+            kinds = "".join(line[5] if line.startswith("boot") else "." for line in table.splitlines()[1:])
+            assert re.fullmatch(r"[.]{1,2}2[.]{1,2}3[.]{1,2}", kinds), table
             listed = daemon.ctl("history", "--boots").stdout.splitlines()
             assert len(listed) == 4 and "without a stop" in listed[2], listed
             last = max(e["serial"] for e in events)

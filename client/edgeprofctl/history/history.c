@@ -165,7 +165,7 @@ static void show(struct ctl *ctl, cJSON *reply)
 	} else if (options->plot) {
 		history_plot(ctl, reply, &boots);
 	} else if (options->table) {
-		history_table(ctl, reply, &boots);
+		history_table(ctl, reply);
 	} else {
 		show_series(ctl, reply, &boots);
 	}

@@ -49,6 +49,17 @@ static void note(struct boots *boots, const cJSON *series)
 	boots->count++;
 }
 
+/* A column with the boot of each row. */
+static void add_column(cJSON *series)
+{
+	const uint32_t seq = boots_of(series);
+	cJSON_DeleteItemFromObjectCaseSensitive(series, "boot");
+	cJSON *column = cJSON_AddArrayToObject(series, "boot");
+	for (int i = seq > 0 ? json_count(series, "time_us") : 0; i > 0; i--) {
+		cJSON_AddItemToArray(column, cJSON_CreateNumber(seq));
+	}
+}
+
 static bool same(const cJSON *a, const cJSON *b)
 {
 	return strcmp(json_word(a, "name"), json_word(b, "name")) == 0 &&
@@ -62,6 +73,7 @@ int boots_join(cJSON *reply, struct boots *ret)
 	for (cJSON *series = cJSON_IsArray(array) ? array->child : NULL; series;
 		series = series->next) {
 		note(ret, series);
+		add_column(series);
 		cJSON *next;
 		for (cJSON *part = series->next; part; part = next) {
 			next = part->next;
@@ -69,6 +81,7 @@ int boots_join(cJSON *reply, struct boots *ret)
 				continue;
 			}
 			note(ret, part);
+			add_column(part);
 			merge_columns(series, part);
 			cJSON_Delete(cJSON_DetachItemViaPointer(array, part));
 		}

@@ -13,7 +13,8 @@
 struct rows rows_begin(const cJSON *series)
 {
 	return (struct rows){json_first(series, "time_us"), json_first(series, "mean"),
-		json_first(series, "min"), json_first(series, "max"), json_first(series, "count")};
+		json_first(series, "min"), json_first(series, "max"), json_first(series, "count"),
+		json_first(series, "boot")};
 }
 
 static double take(const cJSON **item)
@@ -34,6 +35,7 @@ bool rows_next(struct rows *rows, struct row *ret)
 	ret->min = take(&rows->min);
 	ret->max = take(&rows->max);
 	ret->count = take(&rows->count);
+	ret->boot = rows->boot ? (uint32_t)take(&rows->boot) : 0;
 	return true;
 }
 

@@ -10,13 +10,14 @@
 
 /* Walks the columns of a series side by side; ends with the shortest. */
 struct rows {
-	const cJSON *time, *mean, *min, *max, *count;
+	const cJSON *time, *mean, *min, *max, *count, *boot;
 };
 
 /* What is null is NAN. */
 struct row {
 	int64_t time_us;
 	double mean, min, max, count;
+	uint32_t boot; /* of joined series; 0 = not known */
 };
 
 /* One of a row's numbers by its name: mean, min, max, count; of NULL the mean. */

@@ -208,13 +208,18 @@ struct table_series {
 	const char *unit;
 };
 
-/* The earliest time that is not shown yet. */
-static bool next_time(const struct table_series *series, size_t count, int64_t *ret_us)
+static bool precedes(const struct row *a, const struct row *b)
+{
+	return a->boot != b->boot ? a->boot < b->boot : a->time_us < b->time_us;
+}
+
+/* The earliest row of the first boot that is not shown yet. */
+static bool next_row(const struct table_series *series, size_t count, struct row *ret)
 {
 	bool found = false;
 	for (size_t i = 0; i < count; i++) {
-		if (series[i].has_row && (!found || series[i].row.time_us < *ret_us)) {
-			*ret_us = series[i].row.time_us;
+		if (series[i].has_row && (!found || precedes(&series[i].row, ret))) {
+			*ret = series[i].row;
 			found = true;
 		}
 	}
@@ -222,12 +227,12 @@ static bool next_time(const struct table_series *series, size_t count, int64_t *
 }
 
 static void add_row(struct ctl *ctl, struct table *table, struct table_series *series, size_t count,
-	int64_t time_us)
+	const struct row *row)
 {
 	const struct options *options = &ctl->options;
-	table_add(table, TONE_DIM, "%s", format_time(time_us).text);
+	table_add(table, TONE_DIM, "%s", format_time(row->time_us).text);
 	for (; count > 0; count--, series++) {
-		if (!series->has_row || series->row.time_us != time_us) {
+		if (!series->has_row || precedes(row, &series->row)) {
 			table_add(table, TONE_DIM, "-");
 			continue;
 		}
@@ -239,14 +244,15 @@ static void add_row(struct ctl *ctl, struct table *table, struct table_series *s
 	}
 }
 
-void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots)
+void history_table(struct ctl *ctl, const cJSON *reply)
 {
 	const struct options *options = &ctl->options;
 	struct table_series all[SERIES_MAX];
 	struct column columns[SERIES_MAX + 1] = {{"TIME", false, false}};
 	struct table table;
-	int64_t time_us = 0;
-	size_t boot = 1, count = 0, skipped = 0;
+	struct row row;
+	uint32_t boot = 0;
+	size_t count = 0, skipped = 0;
 	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
 		struct table_series *next = &all[count];
 		if (json_count(series, "time_us") == 0) {
@@ -262,14 +268,15 @@ void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boot
 		columns[++count] = (struct column){json_word(series, "name"), true, false};
 	}
 	table_init(&table, columns, count + 1);
-	while (next_time(all, count, &time_us)) {
-		while (boot < boots->count && boots->boot[boot].from_us <= time_us) {
-			table_add(&table, TONE_BOLD, "boot %u", (unsigned)boots->boot[boot++].seq);
+	while (next_row(all, count, &row)) {
+		if (boot > 0 && row.boot != boot) {
+			table_add(&table, TONE_BOLD, "boot %u", (unsigned)row.boot);
 			for (size_t i = 0; i < count; i++) {
 				table_add(&table, TONE_NONE, "%s", "");
 			}
 		}
-		add_row(ctl, &table, all, count, time_us);
+		boot = row.boot;
+		add_row(ctl, &table, all, count, &row);
 	}
 	ctl_table(ctl, &table);
 	if (skipped > 0) {

@@ -21,8 +21,9 @@ struct boots {
 /* A plot of several rows' height for each series, with a line where a boot begins. */
 void history_plot(struct ctl *ctl, const cJSON *reply, const struct boots *boots);
 
-/* One line for each time, one column for each series, as many as there is room for. */
-void history_table(struct ctl *ctl, const cJSON *reply, const struct boots *boots);
+/* One line for each time, boot by boot, one column for each series, as many as there is room for.
+ */
+void history_table(struct ctl *ctl, const cJSON *reply);
 
 /* What happened around a moment: events, and what left the range it had before. */
 int history_around(struct ctl *ctl);
