@@ -26,6 +26,7 @@ struct statsd_name {
 	uint64_t unit; /* of a stage: hash of its compute unit; 0 = none */
 	double gauge;  /* the last value, for differences */
 	uint8_t length;
+	bool is_total; /* spans other stages */
 };
 
 struct statsd_names {
@@ -45,8 +46,27 @@ struct statsd_app {
 	struct statsd_names names;
 };
 
+void statsd_apps_lay(struct statsd_apps *apps)
+{
+	uint64_t later_ns = 0;
+	if (apps->laid_frame == STATSD_NO_FRAME) {
+		return;
+	}
+	for (size_t i = apps->waiting; i-- > apps->laid_from;) {
+		struct proto_record *record = &apps->record[i];
+		if (record->kind == PROTO_KIND_COMPLETE && record->frame == apps->laid_frame &&
+			!apps->filled_names->name[record->stage].is_total &&
+			record->start_ns >= later_ns) {
+			record->start_ns -= later_ns;
+			later_ns += record->value;
+		}
+	}
+	apps->laid_frame = STATSD_NO_FRAME;
+}
+
 void statsd_apps_flush(struct statsd_apps *apps)
 {
+	statsd_apps_lay(apps);
 	if (apps->waiting > 0) {
 		apps_records(apps->core->apps, apps->filled, 0, apps->record, apps->waiting,
 			apps->waiting_ns);
@@ -81,7 +101,7 @@ static void on_displace(void *ctx, const struct app *app)
 
 int statsd_apps_init(struct statsd_apps *apps, struct core *core)
 {
-	*apps = (struct statsd_apps){.core = core};
+	*apps = (struct statsd_apps){.core = core, .laid_frame = STATSD_NO_FRAME};
 	return apps_observe(
 		core->apps, &(struct apps_observer){.displace = on_displace, .ctx = apps});
 }
@@ -283,7 +303,9 @@ static int add_name(struct statsd_apps *apps, struct statsd_app *app, size_t slo
 	size_t index = names->count++;
 	names->name[index] = (struct statsd_name){.hash = line->name_hash,
 		.unit = unit_of(line),
-		.length = (uint8_t)line->name.length};
+		.length = (uint8_t)line->name.length,
+		.is_total = strcmp(declaration.name, "total") == 0 ||
+			    strcmp(declaration.category, "total") == 0};
 	names->slot[slot] = (uint8_t)(index + 1);
 	apps_declare(apps->core->apps, app->process, (uint32_t)index, &declaration);
 	apps->made++;
@@ -374,7 +396,16 @@ size_t statsd_apps_append(struct statsd_apps *apps, const struct statsd_sender *
 	if (apps->filled != app->process || apps->waiting_ns != now_ns) {
 		statsd_apps_flush(apps);
 		apps->filled = app->process;
+		apps->filled_names = &app->names;
 		apps->waiting_ns = now_ns;
+	}
+	if (line->frame != STATSD_NO_FRAME && line->frame != apps->laid_frame) {
+		statsd_apps_lay(apps);
+		if (apps->waiting > STATSD_RECORDS - STATSD_FRAME_RECORDS) {
+			statsd_apps_flush(apps);
+		}
+		apps->laid_frame = line->frame;
+		apps->laid_from = apps->waiting;
 	}
 	do {
 		if (apps->waiting == STATSD_RECORDS) {

@@ -13,7 +13,8 @@ enum {
 	STATSD_NAMES_MAX = PROTO_DECLARATIONS, /* of one app */
 	STATSD_SILENCE_S = 60,		       /* then the app has ended */
 	STATSD_REFUSED_MAX = 16,
-	STATSD_RECORDS = 64, /* that reach core at once */
+	STATSD_RECORDS = 64,	   /* that reach core at once */
+	STATSD_FRAME_RECORDS = 16, /* that one frame usually has at most */
 };
 
 struct statsd_sender {
@@ -23,6 +24,7 @@ struct statsd_sender {
 };
 
 struct statsd_app;
+struct statsd_names;
 
 /* A refused claim: not tried again for a second. */
 struct statsd_claim {
@@ -47,6 +49,9 @@ struct statsd_apps {
 	size_t waiting;
 	uint64_t waiting_ns; /* when they were received */
 	struct proto_record record[STATSD_RECORDS];
+	const struct statsd_names *filled_names;
+	uint64_t laid_frame; /* whose lines follow each other; STATSD_NO_FRAME = none */
+	size_t laid_from;    /* the first of its records */
 	struct statsd_claim refused[STATSD_REFUSED_MAX];
 	size_t refused_next;
 };
@@ -58,6 +63,10 @@ int statsd_apps_init(struct statsd_apps *apps, struct core *core);
  * number. Lines over a limit are counted. */
 size_t statsd_apps_append(struct statsd_apps *apps, const struct statsd_sender *sender,
 	struct statsd_line *line, uint64_t now_ns);
+
+/* Call at the end of a datagram. Stages of one frame whose lines follow each other in it are taken
+ * to have run one after the other: only the last one ended when it came. */
+void statsd_apps_lay(struct statsd_apps *apps);
 
 /* Hands over what waits. Call before control goes back to the loop. */
 void statsd_apps_flush(struct statsd_apps *apps);

@@ -157,6 +157,7 @@ bool statsd_batch_process(struct statsd_batch *batch, size_t *budget)
 		if (!process_line(batch, &work) && ++batch->at < batch->count) {
 			const struct statsd_item *item = &batch->item[batch->at];
 			statsd_reader_resume(&batch->reader, item->bytes, item->length);
+			statsd_apps_lay(batch->apps);
 		}
 		*budget -= work < *budget ? work : *budget;
 		if (*budget == 0) {

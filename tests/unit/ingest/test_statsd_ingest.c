@@ -22,6 +22,8 @@
 #include "daemon/host/socket.h"
 #include "daemon/ingest/statsd/apps.h"
 #include "daemon/util/log.h"
+#include "proto/histogram.h"
+#include "proto/text.h"
 #include "tests/unit/alloc_faults.h"
 #include "tests/unit/unit.h"
 
@@ -162,6 +164,52 @@ START_TEST(a_timing_is_a_run_that_ended_when_it_came)
 	ck_assert_uint_eq(app->uid, 1000);
 	ck_assert_uint_eq(app->processes, 1);
 	ck_assert_int_eq(app->process[0]->pid, 0);
+}
+END_TEST
+
+static void one_after_the_other(const char *text, const char *first, uint64_t end_ms)
+{
+	take(&me, text, T);
+	ck_assert_uint_eq(stage_of("cam", first)->last_ns, T - end_ms * 1000000);
+	ck_assert_uint_eq(stage_of("cam", "c")->last_ns, T);
+}
+
+START_TEST(stages_of_a_frame_in_a_datagram_are_one_after_the_other)
+{
+	one_after_the_other("a:10|ms|#app:cam,frame:1\nc:20|ms|#app:cam,frame:1", "a", 20);
+	one_after_the_other(
+		"b:1|ms|#app:cam,frame:2\nc:2:3|ms|#app:cam,frame:2\nc:4|ms|#app:cam,frame:2", "b",
+		9);
+	/* with what is of no frame, and with the sum */
+	one_after_the_other(
+		"total:33|ms|#app:cam,frame:3\nd:1|ms|#app:cam,frame:3\ng:1|g|#app:cam\n"
+		"x:7|ms|#app:cam\nc:2|ms|#app:cam,frame:3\n"
+		"sum:33|ms|#app:cam,frame:3,category:total",
+		"d", 2);
+	ck_assert_uint_eq(stage_of("cam", "total")->last_ns, T);
+	ck_assert_uint_eq(stage_of("cam", "sum")->last_ns, T);
+	ck_assert_uint_eq(stage_of("cam", "x")->last_ns, T);
+	/* but not of other frames or none */
+	one_after_the_other("e:9|ms|#app:cam,frame:4\nc:9|ms|#app:cam,frame:5", "e", 0);
+	one_after_the_other("h:9|ms|#app:cam\nc:9|ms|#app:cam", "h", 0);
+}
+END_TEST
+
+START_TEST(a_frame_with_its_stages_in_a_datagram_takes_their_sum)
+{
+	char text[64 * STATSD_RECORDS] = "";
+	struct text all = TEXT_IN(text);
+	for (int i = 0; i < STATSD_RECORDS; i++) { /* more than reach core at once */
+		text_add(&all, "a:10|ms|#app:cam,frame:%d\nb:20|ms|#app:cam,frame:%d\n", i, i);
+	}
+	take(&me, text, T);
+	statsd_apps_expire_frames(&apps, T + 10 * SECOND);
+	const struct frames *frames = apps_find(core.apps, "cam")->frames;
+	ck_assert_uint_eq(frames->count, STATSD_RECORDS);
+	double ms[2] = {0, 100}, ns[2];
+	proto_histogram_percentiles(&frames->latencies.all, ms, ns, 2);
+	ck_assert_double_eq_tol(ns[0] / 1e6, 30, 0.3);
+	ck_assert_double_eq_tol(ns[1] / 1e6, 30, 0.3);
 }
 END_TEST
 
