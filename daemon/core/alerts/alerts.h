@@ -27,7 +27,12 @@
 #include "daemon/core/metrics/metrics.h"
 #include "daemon/core/timeline/timeline.h"
 
-enum { ALERT_INSTANCES_MAX = 1024, ALERT_OBSERVERS = 4 };
+enum {
+	ALERT_OWN_MAX =
+		1024, /* instances, all usable by one owner; an eighth on top is for others */
+	ALERT_INSTANCES_MAX = ALERT_OWN_MAX + ALERT_OWN_MAX / 8, /* ACCOUNTS_RESERVE */
+	ALERT_OBSERVERS = 4
+};
 
 #define ALERT_ABSENT_GRACE_NS UINT64_C(10000000000)
 
@@ -76,8 +81,9 @@ int alerts_set_rules(
 	struct alerts *alerts, const struct alert_rule *rules, size_t count, uint64_t now_ns);
 
 /* Evaluates the rules against the source's metrics after its commit. No allocation except for an
- * instance seen for the first time; beyond ALERT_INSTANCES_MAX refused and counted. New metrics
- * beyond what one commit may match (rules.h) are evaluated from a later one on. */
+ * instance seen for the first time; beyond ALERT_OWN_MAX, or half of what others leave for the
+ * apps of a user, refused and counted. New metrics beyond what one commit may match (rules.h) are
+ * evaluated from a later one on. */
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns);
 
 /* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/alerts/private.h"
+#include "daemon/util/accounts.h"
 #include "daemon/util/sysops.h"
 #include "proto/fnv.h"
 
@@ -46,6 +47,15 @@ static struct alert_list *list_of(struct alerts *alerts, const struct alert_inst
 	return instance->metric ? &alerts->of[instance->metric->id] : &alerts->waiting;
 }
 
+static size_t index_of(const struct alerts *alerts, const struct alert_instance *instance)
+{
+	size_t at = 0;
+	while (alerts->instance[at] != instance) {
+		at++;
+	}
+	return at;
+}
+
 void alert_instance_end(
 	struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns, const char *ending)
 {
@@ -55,21 +65,30 @@ void alert_instance_end(
 	alert_store_free_slope(&alerts->store, instance->slope, false);
 	LIST_REMOVE(instance, peers);
 	LIST_REMOVE(instance, bucket);
-	size_t at = 0;
-	while (alerts->instance[at] != instance) {
-		at++;
-	}
+	const size_t at = index_of(alerts, instance);
 	alerts->count--;
 	memmove(alerts->instance + at, alerts->instance + at + 1,
 		(alerts->count - at) * sizeof(alerts->instance[0]));
+	memmove(alerts->owner + at, alerts->owner + at + 1,
+		(alerts->count - at) * sizeof(alerts->owner[0]));
 	free(instance);
+}
+
+/* Whether there may be one more of a metric of that user, 0: of the device. */
+static bool fits(const struct alerts *alerts, uid_t owner)
+{
+	size_t own = 0;
+	for (size_t i = 0; i < alerts->count; i++) {
+		own += alerts->owner[i] == owner;
+	}
+	return accounts_fits(ALERT_OWN_MAX, own, alerts->count, 1, owner == 0);
 }
 
 /* NULL: the limit, or no memory. */
 static struct alert_instance *create(
-	struct alerts *alerts, const struct alert_rule *rule, const char *name)
+	struct alerts *alerts, const struct alert_rule *rule, const char *name, uid_t owner)
 {
-	if (alerts->count == ALERT_INSTANCES_MAX) {
+	if (!fits(alerts, owner)) {
 		return NULL;
 	}
 	struct alert_instance *instance = mem_zalloc(sizeof(*instance));
@@ -112,12 +131,14 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 	const struct metric *metric, uint64_t t_ns)
 {
 	struct alert_instance *instance = find(alerts, rule, name);
+	const uid_t owner = metric ? metric->owner : 0; /* of one that fired before a restart */
 	if (instance) {
 		LIST_REMOVE(instance, peers);
 		instance->metric = metric;
 		instance->state.alert.unit = metric ? metric->unit : UNIT_NONE;
+		alerts->owner[index_of(alerts, instance)] = owner;
 	} else {
-		instance = create(alerts, rule, name);
+		instance = create(alerts, rule, name, owner);
 		if (!instance) {
 			alerts->refused++;
 			return;
@@ -125,6 +146,7 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 		instance->metric = metric;
 		init(alerts, instance, rule, name, t_ns);
 		LIST_INSERT_HEAD(bucket_of(alerts, rule, name), instance, bucket);
+		alerts->owner[alerts->count] = owner;
 		alerts->instance[alerts->count++] = instance;
 	}
 	LIST_INSERT_HEAD(list_of(alerts, instance), instance, peers);

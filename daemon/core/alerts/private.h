@@ -35,6 +35,7 @@ struct alerts {
 	struct alert_match match;
 	size_t count;
 	struct alert_instance *instance[ALERT_INSTANCES_MAX]; /* in the order of their creation */
+	uid_t owner[ALERT_INSTANCES_MAX]; /* of their metrics, in the same order */
 	/* By slot of the metric: serial + 1 of the one whose rules were looked up (0 = none yet),
 	 * and its instances. */
 	uint64_t matched[METRICS_MAX];

@@ -200,6 +200,9 @@ bool apps_retire_gone(struct apps *apps);
 bool apps_retire_stage(struct apps *apps, struct app *app);
 
 /* Metrics of a new stage or frame stream. A refused one stays NULL and is counted by metrics. */
+/* metrics_add() of a metric of the app; NULL: it was refused. */
+struct metric *app_metric_add(
+	struct apps *apps, const struct app *app, const char *name, enum unit unit);
 void app_metrics_add_stage(struct apps *apps, const struct app *app, struct stage *stage);
 void app_metrics_add_frames(struct apps *apps, const struct app *app);
 void app_metrics_retire_stage(struct apps *apps, struct stage *stage);

@@ -73,19 +73,28 @@ static const struct description frame_metrics[FRAME_METRICS] = {
 _Static_assert(STAGE_METRICS == sizeof(((struct stage *)0)->metric) / sizeof(void *), "stage");
 _Static_assert(FRAME_METRICS == sizeof(((struct frames *)0)->metric) / sizeof(void *), "frames");
 
+struct metric *app_metric_add(
+	struct apps *apps, const struct app *app, const char *name, enum unit unit)
+{
+	struct metric *metric = NULL;
+	if (metrics_add(apps->metrics, apps->source, name, unit, &metric) == 0) {
+		metric->owner = app->uid == apps->options.owner ? 0 : app->uid;
+	}
+	return metric;
+}
+
 /* NULL: refused, and counted by metrics; the stage or stream is still in queries. */
 static struct metric *add(
 	struct apps *apps, const struct app *app, const char *stage, const struct description *what)
 {
 	char name[PROTO_PATH_SIZE];
-	struct metric *metric = NULL;
 	int n = snprintf(name, sizeof(name), "%s/%s/%s%s%s", stage ? "stage" : "frame", app->name,
 		stage ? stage : "", stage ? "/" : "", what->name);
-	if (n < 0 || (size_t)n >= sizeof(name) ||
-		metrics_add(apps->metrics, apps->source, name, what->unit, &metric) < 0) {
-		return NULL;
+	const bool fits = n >= 0 && (size_t)n < sizeof(name);
+	struct metric *metric = fits ? app_metric_add(apps, app, name, what->unit) : NULL;
+	if (metric) {
+		app_runs_hand_over(app, metric);
 	}
-	app_runs_hand_over(app, metric);
 	return metric;
 }
 

@@ -297,8 +297,8 @@ void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns)
 	for (size_t i = 0; i < METRICS; i++) {
 		char path[PROTO_PATH_SIZE];
 		snprintf(path, sizeof(path), "app/%s/%s", app->name, names[i]);
-		if (!metric[i] &&
-			metrics_add(apps->metrics, apps->source, path, units[i], &metric[i]) < 0) {
+		metric[i] = metric[i] ? metric[i] : app_metric_add(apps, app, path, units[i]);
+		if (!metric[i]) {
 			return; /* counted by metrics; tried again */
 		}
 	}

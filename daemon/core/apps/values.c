@@ -148,7 +148,7 @@ static void add_metric(struct apps *apps, const struct app *app, struct app_valu
 	char path[PROTO_PATH_SIZE];
 	snprintf(path, sizeof(path), "%s/%s/%s", value->counter ? "counter" : "gauge", app->name,
 		value->name);
-	metrics_add(apps->metrics, apps->source, path, value->unit, &value->metric);
+	value->metric = app_metric_add(apps, app, path, value->unit);
 }
 
 static struct app_value *value_add(struct apps *apps, struct app *app, const char *name,

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/core/metrics/sources.h"
 #include "daemon/core/metrics/unit.h"
@@ -42,6 +43,7 @@ struct metric {
 	bool full_rate; /* false: history keeps no full-rate tier (self, collector) */
 	bool set;	/* since the last commit */
 	bool yields;	/* any other source that adds the name gets it */
+	uid_t owner;	/* the user whose app has it; 0 = the device or a trusted user */
 	char name[];
 };
 

@@ -303,6 +303,43 @@ START_TEST(noise_inside_the_hysteresis_is_one_alert)
 }
 END_TEST
 
+/* Metrics of a user's apps; how many of their instances were refused. */
+static size_t add_metrics_of(uid_t owner, int count)
+{
+	const uint64_t refused = alerts_refused(alerts);
+	struct metric *metric = NULL;
+	for (int i = 0; i < count; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "m/%u_%d", (unsigned)owner, i);
+		metric = add(name, UNIT_NONE);
+		metric->owner = owner;
+	}
+	feed(metric, 1);
+	return alerts_refused(alerts) - refused;
+}
+
+START_TEST(each_user_has_a_share_of_the_instances)
+{
+	set_rule(rule_of("m/*", ALERT_ABOVE, 2));
+	ck_assert_uint_eq(add_metrics_of(1000, ALERT_OWN_MAX), ALERT_OWN_MAX / 2);
+	ck_assert_uint_eq(add_metrics_of(1001, ALERT_OWN_MAX / 4), 0);
+	/* the device has the rest, and after that each user a part of what is on top */
+	ck_assert_uint_eq(
+		add_metrics_of(0, ALERT_OWN_MAX), 3 * ALERT_OWN_MAX / 4 - ALERT_OWN_MAX / 8);
+	ck_assert_uint_eq(alerts_count(alerts, alerts_rule_at(alerts, 0), now_ns).instances,
+		ALERT_INSTANCES_MAX);
+}
+END_TEST
+
+START_TEST(device_that_uses_all_leaves_each_user_a_part_on_top)
+{
+	set_rule(rule_of("m/*", ALERT_ABOVE, 2));
+	ck_assert_uint_eq(add_metrics_of(0, 2 * ALERT_OWN_MAX), ALERT_OWN_MAX);
+	ck_assert_uint_eq(add_metrics_of(1000, ALERT_OWN_MAX / 8), ALERT_OWN_MAX / 16);
+	ck_assert_uint_eq(add_metrics_of(1001, 10), 0);
+}
+END_TEST
+
 START_TEST(limits_are_told)
 {
 	static struct alert_rule rules[ALERT_RULES_MAX + 1];
@@ -313,15 +350,15 @@ START_TEST(limits_are_told)
 	ck_assert_int_eq(alerts_set_rules(alerts, rules, ALERT_RULES_MAX + 1, 0), -ENOSPC);
 	ck_assert_int_eq(alerts_set_rules(alerts, rules, 2, now_ns), 0);
 	struct metric *metric = NULL;
-	for (int i = 0; i < ALERT_INSTANCES_MAX; i++) {
+	for (int i = 0; i < ALERT_OWN_MAX; i++) {
 		char name[32];
 		snprintf(name, sizeof(name), "m/%d", i);
 		metric = add(name, UNIT_NONE);
 	}
 	feed(metric, 1);
-	ck_assert_uint_eq(alerts_refused(alerts), ALERT_INSTANCES_MAX);
-	ck_assert_ptr_nonnull(alerts_at(alerts, ALERT_INSTANCES_MAX - 1));
-	ck_assert_ptr_null(alerts_at(alerts, ALERT_INSTANCES_MAX));
+	ck_assert_uint_eq(alerts_refused(alerts), ALERT_OWN_MAX);
+	ck_assert_ptr_nonnull(alerts_at(alerts, ALERT_OWN_MAX - 1));
+	ck_assert_ptr_null(alerts_at(alerts, ALERT_OWN_MAX));
 	for (int i = 1; i < ALERT_OBSERVERS; i++) {
 		ck_assert_int_eq(alerts_observe(alerts, on_transition, NULL), 0);
 	}

@@ -207,7 +207,7 @@ START_TEST(what_waits_to_be_matched_is_not_absent)
 	metric = metrics_find(metrics, "a511/x4095");
 	ck_assert_ptr_nonnull(metric);
 	commit(11);
-	ck_assert_uint_eq(alerts_firing(alerts), ALERT_INSTANCES_MAX - 1);
+	ck_assert_uint_eq(alerts_firing(alerts), ALERT_OWN_MAX - 1);
 }
 END_TEST
 
