@@ -9,6 +9,7 @@ import collections
 import contextlib
 import ctypes
 import fcntl
+import itertools
 import os
 import pathlib
 import queue
@@ -175,6 +176,54 @@ def test_resets_within_a_packet():
 
 def test_freezes():
     proxied("freeze", None, "freezes")
+
+
+class Impostor:
+    """Says in the place of a broker that the client is connected, and then sends without end what talk() gives."""
+
+    def __init__(self, talk):
+        self.talk, self.connections = talk, 0
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.server.accept()
+                self.connections += 1
+                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        with contextlib.suppress(OSError), client:
+            version = client.recv(4096)[8]
+            client.sendall(b"\x20\x03\x00\x00\x00" if version == 5 else b"\x20\x02\x00\x00")
+            for data in self.talk():
+                client.sendall(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.close()
+
+
+def endless(one):
+    return lambda: map(one, itertools.count())
+
+
+def test_what_nobody_asked_for_is_not_held_in_memory():
+    giant = b"\x30\xff\xff\xff\x7f\x00\x01a"  # PUBLISH of 256 MB
+    talks = {"a giant message": endless(lambda n: bytes(65536) if n else giant),
+             "messages of QoS 2": endless(lambda n: b"\x34\x85\x08\x00\x01a" + struct.pack(">H", n % 65535 + 1) + bytes(1024))}
+    for name, talk in talks.items():
+        with Impostor(talk) as impostor, Board(impostor.port) as board:
+            until("left three times", lambda: impostor.connections > 3)
+            most = board.memory_now()["anonymous"] - board.memory["anonymous"]
+            print(f"  {name}: {most} KiB; {board.status().get('reason')}")
+            assert most < 64 << 10, (name, most)  # of it some MiB are the sanitizer's
+            assert "nobody asked for" in board.daemon.log(), board.daemon.log()
+            assert "another client" not in board.daemon.log(), board.daemon.log()
 
 
 def test_slow_link():

@@ -4,7 +4,9 @@
 #include "daemon/publish/mqtt/alive.h"
 
 #include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <mosquitto.h>
+#include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -14,6 +16,10 @@
 
 #define DEADLINE_NS UINT64_C(10000000000)
 #define PING_NS (DEADLINE_NS / 2)
+/* 64 bytes a second are more than answers to pings within TLS; a handshake has less than the rest.
+ */
+#define UNASKED_NS (UINT64_C(1000000000) / 64)
+#define UNASKED_MAX_NS ((256 << 10) * UNASKED_NS)
 
 enum { SLOW_LINK_BYTES = 4096 }; /* less is on its way on any link */
 
@@ -26,6 +32,25 @@ void mqtt_alive_heard(struct mqtt_alive *alive, uint64_t now_ns)
 {
 	alive->heard_ns = now_ns;
 	alive->pinged = false;
+}
+
+void mqtt_alive_wanted(struct mqtt_alive *alive, size_t bytes)
+{
+	const uint64_t ns = bytes * UNASKED_NS;
+	alive->unasked_ns -= ns < alive->unasked_ns ? ns : alive->unasked_ns;
+}
+
+bool mqtt_alive_flooded(struct mqtt_alive *alive, int fd, uint64_t now_ns)
+{
+	struct tcp_info info = {.tcpi_bytes_received = alive->received};
+	socklen_t size = sizeof(info);
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) {
+		return false;
+	}
+	const uint64_t from_ns = alive->unasked_ns > now_ns ? alive->unasked_ns : now_ns;
+	alive->unasked_ns = from_ns + (info.tcpi_bytes_received - alive->received) * UNASKED_NS;
+	alive->received = info.tcpi_bytes_received;
+	return alive->unasked_ns > now_ns + UNASKED_MAX_NS;
 }
 
 /* Only when nothing of libmosquitto's is half written; then 2 bytes fit. */

@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/publish/mqtt/alive.h"
@@ -35,6 +36,8 @@ enum {
 	FAREWELL_MS = 1800,	/* of a stop: until "offline" must be acknowledged */
 	BUSY_POLL_MS = 200,	/* TLS may hold bytes that poll doesn't see */
 	STOP_POLL_MS = 20,
+	ANSWER_BYTES = 256,   /* the most that an acknowledgement has, with TLS */
+	RECEIVE_BYTES = 8192, /* of the kernel's, so that a flood is seen before it is read */
 };
 
 /* One connection. */
@@ -80,6 +83,7 @@ static void on_publish(struct mosquitto *mosq, void *userdata, int mid, int code
 	if (ours && !accepted) {
 		set_refused(session->link, mosquitto_reason_string(code));
 	} else if (ours) {
+		mqtt_alive_wanted(&session->alive, ANSWER_BYTES);
 		mqtt_link_lock(session->link); /* the outbox counts them */
 		mqtt_link_unlock(session->link);
 	} else if (session->farewell_sent && mid == session->farewell_mid) {
@@ -121,6 +125,8 @@ static void on_message(
 {
 	(void)mosq;
 	struct session *session = userdata;
+	mqtt_alive_wanted(&session->alive,
+		strlen(message->topic) + (size_t)message->payloadlen + ANSWER_BYTES);
 	if (mqtt_birth_is(session->link, message)) {
 		mqtt_link_lock(session->link)->births++;
 		mqtt_link_unlock(session->link);
@@ -178,6 +184,10 @@ static int session_open(struct session *session)
 		/* Blocks in name resolution and connect(2); unlike connect_async it goes through
 		 * all addresses of the name. */
 		code = mqtt_birth_connect(session->mosq, link, session->asks, KEEPALIVE_S);
+	}
+	if (!code) {
+		setsockopt(mosquitto_socket(session->mosq), SOL_SOCKET, SO_RCVBUF,
+			&(int){RECEIVE_BYTES}, sizeof(int));
 	}
 	return code;
 }
@@ -279,6 +289,12 @@ static int session_turn(struct session *session, bool stopping)
 	}
 	if (!code) {
 		code = mosquitto_loop_misc(session->mosq);
+	}
+	if (!code && mqtt_alive_flooded(&session->alive, fds[1].fd, sysops()->now_ns())) {
+		snprintf(session->reason, sizeof(session->reason),
+			"the broker sends data that nobody asked for");
+		session->explained = true;
+		code = MOSQ_ERR_PROTOCOL;
 	}
 	if (!code && !session->connected && fds[1].revents & (POLLERR | POLLHUP)) {
 		/* A reset within the TLS handshake: libmosquitto would try for ever. */
