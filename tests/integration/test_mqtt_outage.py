@@ -226,6 +226,13 @@ def test_what_nobody_asked_for_is_not_held_in_memory():
             assert "another client" not in board.daemon.log(), board.daemon.log()
 
 
+def test_a_broker_that_breaks_the_protocol_is_no_second_client():
+    for data in (b"\xe0\x00", b"\x00\x00", b"\x40\x01\x00"):
+        with Impostor(lambda: [data, b""]) as impostor, Board(impostor.port) as board:
+            until("left five times", lambda: impostor.connections > 5, PATIENCE)
+            assert "another client" not in board.daemon.log(), board.daemon.log()
+
+
 def test_slow_link():
     proxied("slow", None, "2 kB/s")
 

@@ -293,7 +293,6 @@ static int session_turn(struct session *session, bool stopping)
 	if (!code && mqtt_alive_flooded(&session->alive, fds[1].fd, sysops()->now_ns())) {
 		snprintf(session->reason, sizeof(session->reason),
 			"the broker sends data that nobody asked for");
-		session->explained = true;
 		code = MOSQ_ERR_PROTOCOL;
 	}
 	if (!code && !session->connected && fds[1].revents & (POLLERR | POLLHUP)) {
@@ -386,6 +385,9 @@ static void session_run(struct session *session)
 		}
 		int code = session_turn(session, stop_ns > 0);
 		if (code) {
+			/* else it would look as if another client had the id */
+			session->explained = session->explained || code == MOSQ_ERR_PROTOCOL ||
+					     code == MOSQ_ERR_MALFORMED_PACKET;
 			set_reason(session, code, errno);
 			return;
 		}
