@@ -128,6 +128,8 @@ def test_a_broker_that_answers_and_acknowledges_nothing_is_left():
         proxy.swallow = b"\x40\x02"  # PUBACK
         with Board(proxy.port) as board:
             reason = away(board, "acknowledge a message within 10 s")
+            until("that is told three times, and that there are more", lambda: "end within seconds" in board.daemon.log(), PATIENCE)
+            assert board.daemon.log().count("connection lost") == 3, board.daemon.log()
             proxy.swallow = None
             board.connected()
             until("delivered", lambda: board.status()["queued"] == 0)

@@ -20,7 +20,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 enum {
-	STABLE_S = 10,	/* a connection that held this long starts the pauses again */
+	STABLE_S = 20,	/* a connection that held this long starts the pauses again */
 	SHORT_MAX = 10, /* connections in a row that did not, until each pause is longer */
 };
 

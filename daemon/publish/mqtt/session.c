@@ -31,7 +31,7 @@
 enum {
 	KEEPALIVE_S = 30,
 	CONNECT_TIMEOUT_S = 10, /* from the TCP connection to the broker's answer */
-	STEADY_S = 10,		/* a connection that held so long shows that all is well */
+	STEADY_S = 20,		/* twice the deadline of alive.c: all is well */
 	FLUSH_MS = 1000,	/* of a stop: what waits may still go out */
 	FAREWELL_MS = 1800,	/* of a stop: until "offline" must be acknowledged */
 	BUSY_POLL_MS = 200,	/* TLS may hold bytes that poll doesn't see */
