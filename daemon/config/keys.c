@@ -45,7 +45,15 @@ static bool is_udp_address(const char *text)
 	return text[0] == '\0' || statsd_address_parse(text, &address) == 0;
 }
 
-/* A host enables MQTT. */
+static int set_mqtt_enabled(void *instance, const char *value)
+{
+	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
+	int r = parse_bool(value, &mqtt->enabled);
+	mqtt->off = r == 0 && !mqtt->enabled;
+	return r;
+}
+
+/* A host enables MQTT, unless it is off, in whatever order they are written. */
 static int set_host(void *instance, const char *value)
 {
 	struct mqtt_options *mqtt = &((struct config *)instance)->mqtt;
@@ -57,7 +65,7 @@ static int set_host(void *instance, const char *value)
 	}
 	memcpy(mqtt->broker, list, sizeof(list));
 	mqtt->brokers = (unsigned)count;
-	mqtt->enabled = true;
+	mqtt->enabled = !mqtt->off;
 	return 0;
 }
 
@@ -278,7 +286,7 @@ static const struct config_key gauge_keys[] = {
 #define TOPIC_LEVELS "topic levels of A-Z a-z 0-9 _ . - joined by /"
 
 static const struct config_key mqtt_keys[] = {
-	{"enabled", CONFIG_BOOL, AT(mqtt.enabled)},
+	CONFIG_SPECIAL_KEY("enabled", "yes or no", set_mqtt_enabled),
 	{"host", CONFIG_SPECIAL, .set = set_host, .explain = explain_host},
 	{"port", CONFIG_COUNT32, AT(mqtt.port), .min = 1, .max = 65535,
 		.expected = "a number from 1 to 65535"},

@@ -12,7 +12,7 @@
 struct mosquitto;
 
 struct mqtt_options {
-	bool enabled;
+	bool enabled, off;				/* off: explicitly */
 	unsigned brokers;				/* 0: none */
 	struct proto_address broker[PROTO_BROKERS_MAX]; /* tried in this order */
 	int port; /* of those without one; 0: the one that belongs to the encryption */

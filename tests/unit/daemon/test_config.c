@@ -103,6 +103,24 @@ START_TEST(values_arrive)
 }
 END_TEST
 
+START_TEST(a_broker_may_be_off_in_any_order)
+{
+	static const struct {
+		const char *text;
+		bool enabled;
+	} row[] = {
+		{"[mqtt]\nhost = a\nenabled = no\n", false},
+		{"[mqtt]\nenabled = no\nhost = a\n", false},
+		{"[mqtt]\nenabled = no\nhost = a\nenabled = yes\n", true},
+		{"[mqtt]\nhost = a\n", true},
+	};
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		ck_assert_int_eq(load(row[i].text), 0);
+		ck_assert_int_eq(config.mqtt.enabled, row[i].enabled);
+	}
+}
+END_TEST
+
 START_TEST(stage_and_frame_sections_take_globs)
 {
 	ck_assert_int_eq(load("[statistics]\npercentile_method = nearest\n"
