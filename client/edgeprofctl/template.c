@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"
@@ -74,8 +73,6 @@ static struct label format_number(
 		label = format_span(number);
 	} else if (strcmp(format, "ms") == 0) {
 		label = format_span(number / 1000);
-	} else if (strcmp(format, "since") == 0) {
-		label = format_span(fmax(difftime(time(NULL), 0) - number / 1e6, 0));
 	} else if (strcmp(format, "ago") == 0) {
 		label = format_ago(number);
 	} else if (strcmp(format, "time") == 0) {

@@ -12,11 +12,11 @@
  * Appends the template to the text. In it
  *   {name:format}  is a member: 0, 1, 2 … decimals, +1 (with a sign), count, bytes, amount (either,
  *                  by the member "unit"), KiB, MB, MB0 (without decimals), +MB (with a sign), share
- *                  (percent), s or ms (spans), since (the span from then), ago, time, clock, us (in
- *                  milliseconds), g, g4, g6 (digits), value (in the unit that "unit" names), or a
- *                  unit of format_value; without a format text as it is or a whole number. What is
- *                  absent or null is "-", a text without a format "". An array is the number of its
- *                  items; {a.b} is the member b of the member a, {} the object itself;
+ *                  (percent), s or ms (spans), ago, time, clock, us (in milliseconds), g, g4, g6
+ *                  (digits), value (in the unit that "unit" names), or a unit of format_value;
+ *                  without a format text as it is or a whole number. What is absent or null is
+ *                  "-", a text without a format "". An array is the number of its items; {a.b} is
+ *                  the member b of the member a, {} the object itself;
  *   {?name} {!name} print nothing: the member is (not) true, a number above 0, a text, or an array
  *                  with items; {?name=word} the member is that word, {?name>=3} it is at least 3;
  *   {name:is}      prints nothing: the member is there;

@@ -27,7 +27,7 @@ APP = {"name": "cam", "uid": 1000, "state": "running", "since_us": T, "stages": 
        "restarts": 0, "processes": [{"pid": 811, "open": [
            {"stage": "infer", "frame": 88, "open_ms": 3200.0, "tid": 3}]}]}
 ALERT = {"rule": "temperature", "instance": "max", "metric": "temperature/max", "unit": "celsius",
-         "state": "firing", "severity": "critical", "value": 83.2, "threshold": 82, "since_us": T,
+         "state": "firing", "severity": "critical", "value": 83.2, "threshold": 82, "since_us": T, "age_ms": 4000,
          "text": "THERMAL CRITICAL: 83.2C (threshold: 82)"}
 STATUS = {
     "version": "0.1.0", "hostname": "pi5", "model": "Raspberry Pi 5", "os": "Debian 12",

@@ -248,6 +248,15 @@ def test_what_was_before_the_clock_was_set_keeps_its_time_over_a_restart():
         daemon.clean()
 
 
+def test_for_how_long_an_alert_fires_is_of_the_device_s_clock():
+    daemon = Slow("[alert loaded]\nmetric = cpu/load1\nabove = -1\n")
+    daemon.more = ["slow", "18000"]
+    with daemon:
+        alert = until("it fires", lambda: next((a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "loaded"), None))
+        assert 0 <= alert["age_ms"] < 60000 and time.time() - alert["since_us"] / 1e6 > 17000, alert
+        assert re.search(r"loaded .* [0-9.]+ m?s  ", daemon.ctl("alerts", "--no-pager").stdout), daemon.ctl("alerts").stdout
+
+
 def test_kills_at_full_rate_lose_at_most_one_sample():
     """Long form: EDGEPROF_KILLS=5000."""
     random.seed(5)

@@ -29,7 +29,7 @@ void show_alerts(struct ctl *ctl, const cJSON *reply)
 		{"SEVERITY", FIELD_TEXT, "[{?state=firing}{~:severity}|{~dim}]{severity}"},
 		{"VALUE", FIELD_NUMBER, "{value:value}"},
 		{"LIMIT", FIELD_NUMBER, "{threshold:value}"},
-		{"FOR", FIELD_NUMBER, "{~dim}{since_us:since}"},
+		{"FOR", FIELD_NUMBER, "{~dim}{age_ms:ms}"},
 		{"", FIELD_LONG, override_template},
 		{"TEXT", FIELD_LONG, "{~dim}{text}"},
 	};
@@ -160,15 +160,15 @@ static void show_recent(struct ctl *ctl, const cJSON *reply)
 	listing_show(ctl, reply, "transitions", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
-/* By the time at which they happened: an entry is made when the first of several suppressed changes
- * happens, and has the time of the last. */
-static void sort_by_time(cJSON *reply)
+/* In the order in which they happened, also if the wall clock was set back in between: an entry is
+ * made when the first of several suppressed changes happens, and has the time of the last. */
+static void sort(cJSON *reply)
 {
 	cJSON *list = cJSON_GetObjectItemCaseSensitive(reply, "transitions");
 	for (int left = cJSON_GetArraySize(list); left > 1; left--) {
 		cJSON *first = list->child, *row = first;
 		for (int i = 0; i < left; i++, row = row->next) {
-			first = json_integer(row, "time_us") < json_integer(first, "time_us")
+			first = json_integer(row, "mono_us") < json_integer(first, "mono_us")
 					? row
 					: first;
 		}
@@ -207,7 +207,7 @@ static int recent(struct ctl *ctl, const char *glob)
 	if (status != CTL_FINE) {
 		return status;
 	}
-	sort_by_time(reply);
+	sort(reply);
 	if (glob && listing_narrow(reply, "transitions", wanted, glob) == 0) {
 		status = check_known(ctl, glob);
 	}

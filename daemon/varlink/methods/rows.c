@@ -10,6 +10,7 @@
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/apps/state.h"
 #include "daemon/core/metrics/wallclock.h"
+#include "daemon/util/sysops.h"
 #include "proto/json_write.h"
 
 int64_t row_time_us(const struct core *core, uint64_t t_ns)
@@ -110,6 +111,15 @@ static void hold_fields(struct json *out, const struct core *core, const struct 
 	json_bool(out, "test", alert->test);
 }
 
+/* Of one that continues from before a reboot only the wall clock knows. */
+static double alert_age_ms(const struct core *core, const struct alert *alert)
+{
+	const uint64_t now_ns = sysops()->now_ns();
+	return alert->since_us
+		       ? fmax((double)(row_time_us(core, now_ns) - alert->since_us) / 1e3, 0)
+		       : row_age_ms(now_ns, alert->since_ns);
+}
+
 void row_alert(struct json *out, const struct core *core, const struct alert *alert)
 {
 	char unit[ALERT_UNIT];
@@ -125,6 +135,7 @@ void row_alert(struct json *out, const struct core *core, const struct alert *al
 	json_number_opt(out, "threshold", alert->threshold);
 	json_integer(out, "since_us",
 		alert->since_us ? alert->since_us : row_time_us(core, alert->since_ns));
+	json_number(out, "age_ms", alert_age_ms(core, alert));
 	json_string(out, "text", alert->text);
 	hold_fields(out, core, alert);
 	json_close(out, '}');
