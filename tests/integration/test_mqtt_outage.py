@@ -235,6 +235,18 @@ def test_a_broker_that_breaks_the_protocol_is_no_second_client():
             assert "another client" not in board.daemon.log(), board.daemon.log()
 
 
+def test_messages_that_are_too_large_are_reported_and_not_for_ever():
+    """MQTT 5 brokers say their limit before, or refuse what is above it; mosquitto 2.0.11 closes the connection then."""
+    for limit in ("max_packet_size 400", "message_size_limit 300"):
+        with mosquitto.Broker(more=[limit]) as broker, Board(broker.port, more="home_assistant = yes\n") as board:
+            reason = until("why", lambda: "refuses messages: " in (r := board.status().get("reason") or "") and r)
+            print(f"  {limit}: {reason}")
+            if limit.startswith("message"):
+                until("many connections", lambda: board.status()["connects"] > 12, PATIENCE)
+            # of the connection, and of the first ones that were lost
+            assert 1 <= board.daemon.log().count("refuses messages") <= 8, board.daemon.log()
+
+
 def test_slow_link():
     proxied("slow", None, "2 kB/s")
 

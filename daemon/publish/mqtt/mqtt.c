@@ -107,10 +107,10 @@ static void update_status(struct mqtt *mqtt)
 		report(mqtt, status.failed, TIMELINE_WARNING, "is not reachable",
 			status.failed_reason);
 	}
-	if (status.refused && !before.refused) {
+	const bool quiet = status.pushed || status.flaps > FLAPS_MAX;
+	if (status.refused && !before.refused && !quiet) {
 		report(mqtt, status.broker, TIMELINE_WARNING, "is connected", status.reason);
 	}
-	const bool quiet = status.pushed || status.flaps > FLAPS_MAX;
 	if (status.state == LINK_CONNECTED && !quiet &&
 		(status.connects != before.connects || before.flaps > FLAPS_MAX)) {
 		report(mqtt, status.broker, TIMELINE_INFO, "connected", "");

@@ -66,7 +66,7 @@ static void set_refused(struct mqtt_link *link, const char *why)
 	if (!status->refused) {
 		status->refused = true;
 		snprintf(status->reason, sizeof(status->reason),
-			"the broker refuses messages: %.80s (its access list?)", why);
+			"the broker refuses messages: %.80s (its access list or limits?)", why);
 	}
 	mqtt_link_unlock(link);
 }
@@ -211,6 +211,9 @@ static bool session_send(struct session *session, uint64_t now_ns)
 		case MOSQ_ERR_MALFORMED_UTF8:
 		case MOSQ_ERR_OVERSIZE_PACKET:
 			outbox_reject(outbox, message);
+			if (code == MOSQ_ERR_OVERSIZE_PACKET) {
+				set_refused(session->link, mosquitto_strerror(code));
+			}
 			break;
 		default:
 			set_reason(session, code, errno);
