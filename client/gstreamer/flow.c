@@ -80,7 +80,9 @@ static void push(GstPad *object, const void *item, GstBuffer *first, GstClockTim
 	entry->pts = first ? GST_BUFFER_PTS(first) : GST_CLOCK_TIME_NONE;
 	entry->time = entry->pts != GST_CLOCK_TIME_NONE ? entry->pts - from->origin : entry->pts;
 	entry->frame = frames_leave(object, from, in, item, entry->time, entry->start_ns);
-	if (!in && from->own) {
+	if (in && from->own && element_at(in->to) == from->own) {
+		in->passes = true;
+	} else if (!in && from->own) {
 		leave_loop(from->own, entry);
 	}
 	entry->to = pad_of_peer(object);
@@ -203,7 +205,11 @@ static void leave(GstPad *object, enum entry_kind kind, uint64_t now_ns)
 	uint64_t took_ns = now_ns - entry->start_ns;
 	uint64_t own_ns = took_ns - (entry->inside_ns < took_ns ? entry->inside_ns : took_ns);
 	struct element *own = kind != ENTRY_EVENT ? element_at(entry->to) : NULL;
-	switch (own ? kind_of(own) : ELEMENT_QUEUE) {
+	enum element_kind is = own ? kind_of(own) : ELEMENT_QUEUE;
+	if (is == ELEMENT_ASYNC && entry->passes) { /* rtpsession's own thread is for its reports */
+		is = ELEMENT_FILTER;
+	}
+	switch (is) {
 	case ELEMENT_SINK:
 		leave_sink(object, entry, took_ns);
 		break;

@@ -82,6 +82,7 @@ struct entry {
 	uint64_t frame;
 	uint64_t pts, time; /* of the buffer; as struct input has it */
 	enum entry_kind kind;
+	bool passes; /* the element pushes on within it */
 };
 
 static inline struct element *element_at(const struct pad *pad)

@@ -340,6 +340,16 @@ def test_packets_of_a_network_are_no_frames():
                 assert {"rtpjitterbuffer", "rtpjpegdepay"} <= set(parts(newest[10])), newest[10]
 
 
+def test_an_element_with_a_thread_for_something_else():
+    if not has_element("rtpsession"):
+        return "no rtpsession: gstreamer1.0-plugins-good"
+    with Daemon() as daemon:
+        receive(daemon, "rtpsession name=s rtcp-min-interval=1000 s.recv_rtp_src ! rtpjpegdepay ! fakesink num-buffers=100"
+                " s.send_rtcp_src ! fakesink name=reports sync=false async=false")
+        stages = stages_of(daemon)
+        assert stages["reports"]["count"] > 0 and stages["s"]["count"] > 0.9 * stages["udpsrc"]["count"], stages
+
+
 # nothing but its own threads lets an aggregator push
 def test_an_element_with_a_thread_of_its_own():
     with Daemon() as daemon:
