@@ -166,7 +166,7 @@ static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_
 		}
 		return;
 	}
-	if (element_owns_frames(own)) {
+	if (entry->frame != EDGEPROF_NO_FRAME && element_owns_frames(own)) {
 		write_frame(); /* an encoder that is drained pushes several */
 		thread.framed = true;
 		thread.frame = entry->frame;

@@ -340,6 +340,14 @@ def test_packets_of_a_network_are_no_frames():
                 assert {"rtpjitterbuffer", "rtpjpegdepay"} <= set(parts(newest[10])), newest[10]
 
 
+def test_what_carries_no_frame_ends_none():
+    with Daemon() as daemon:
+        launch(f"fakesrc num-buffers=5 ! fakesink async=false {SOURCE.format(60)} ! identity sleep-time=10000"
+               " ! fakesink async=false", daemon)
+        frames = frames_of(daemon)[0]
+        assert frames["total_count"] == 60 and frames["forced"] == frames["unfinished"] == 0, frames
+
+
 def test_an_element_with_a_thread_for_something_else():
     if not has_element("rtpsession"):
         return "no rtpsession: gstreamer1.0-plugins-good"
