@@ -56,10 +56,16 @@ static struct entry *enter(GstPad *object, enum entry_kind kind, GstClockTime ti
 	return entry;
 }
 
-/* A source's loop produced a buffer since its last push. */
+static uint64_t resumed_at(const struct element *own)
+{
+	return __atomic_load_n(&own->resumed_ns, __ATOMIC_RELAXED);
+}
+
+/* A source's loop produced a buffer since its last push, unless it stood still. */
 static void leave_loop(const struct element *own, const struct entry *entry)
 {
-	if (kind_of(own) == ELEMENT_SOURCE && thread.loop == own && thread.since_ns > 0) {
+	if (kind_of(own) == ELEMENT_SOURCE && thread.loop == own &&
+		thread.since_ns > resumed_at(own)) {
 		uint64_t took_ns = entry->start_ns - thread.since_ns;
 		took_ns -= thread.inside_ns < took_ns ? thread.inside_ns : took_ns;
 		edgeprof_complete(own->stage, entry->start_ns - took_ns, took_ns, entry->frame);
@@ -154,6 +160,10 @@ static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_
 		g_snprintf(name, sizeof(name), "%s_sync", own->name);
 		edgeprof_complete(edgeprof_stage_declare(name, "wait", NULL, 0), entry->start_ns,
 			wait_ns, entry->frame);
+	}
+	uint64_t resumed_ns = resumed_at(own) < end_ns ? resumed_at(own) : end_ns;
+	if (resumed_ns > entry->start_ns + wait_ns) {
+		wait_ns = resumed_ns - entry->start_ns;
 	}
 	edgeprof_complete(own->stage, entry->start_ns + wait_ns, took_ns - wait_ns, entry->frame);
 	if (thread.late == own) {
@@ -268,6 +278,13 @@ static void on_pulled(void *self, GstClockTime time, GstPad *pad)
 	leave(pad, ENTRY_PULL, clock_time(time));
 }
 
+static void set_resumed(struct element *own, uint64_t at_ns)
+{
+	if (own) {
+		__atomic_store_n(&own->resumed_ns, at_ns, __ATOMIC_RELAXED);
+	}
+}
+
 /* What an element pushes while it handles an event is its own, not a source's. GStreamer 1.26 has
  * locked the pad already: nothing is called here that would do so. */
 static void on_event(void *self, GstClockTime time, GstPad *pad, GstEvent *event)
@@ -277,6 +294,7 @@ static void on_event(void *self, GstClockTime time, GstPad *pad, GstEvent *event
 	enter(pad, ENTRY_EVENT, time);
 	if (known && GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
 		frames_flushed(known);
+		set_resumed(known->own, clock_time(time));
 	} else if (known) {
 		pad_learn(known, event);
 	}
@@ -286,6 +304,18 @@ static void on_event_pushed(void *self, GstClockTime time, GstPad *pad)
 {
 	(void)self;
 	leave(pad, ENTRY_EVENT, clock_time(time));
+}
+
+/* What an element waits until it plays (again) is not its time. */
+static void on_state(void *self, GstClockTime time, GstElement *object, GstStateChange change)
+{
+	(void)self;
+	if (change == GST_STATE_CHANGE_READY_TO_PAUSED ||
+		change == GST_STATE_CHANGE_PAUSED_TO_PLAYING) {
+		set_resumed(element_known(object), clock_time(time));
+	} else if (change == GST_STATE_CHANGE_PAUSED_TO_READY) {
+		set_resumed(element_known(object), 0);
+	}
 }
 
 /* Sinks and decoders report what they drop because it is late, each time with the sum. */
@@ -325,6 +355,7 @@ void flow_hook(GstTracer *tracer)
 		{"pad-pull-range-post", G_CALLBACK(on_pulled)},
 		{"pad-push-event-pre", G_CALLBACK(on_event)},
 		{"pad-push-event-post", G_CALLBACK(on_event_pushed)},
+		{"element-change-state-pre", G_CALLBACK(on_state)},
 		{"element-post-message-pre", G_CALLBACK(on_message)},
 	};
 	for (size_t i = 0; i < G_N_ELEMENTS(hooks); i++) {

@@ -49,10 +49,11 @@ static void element_gone(gpointer data)
 
 bool element_owns_frames(struct element *element)
 {
-	struct element *owner = NULL;
-	return __atomic_load_n(&objects.frames, __ATOMIC_RELAXED) == element ||
-	       __atomic_compare_exchange_n(
-		       &objects.frames, &owner, element, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	struct element *owner = __atomic_load_n(&objects.frames, __ATOMIC_RELAXED);
+	bool free = !owner || __atomic_load_n(&owner->resumed_ns, __ATOMIC_RELAXED) == 0;
+	return owner == element ||
+	       (free && __atomic_compare_exchange_n(&objects.frames, &owner, element, false,
+				__ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 int element_name(const struct element *element, const char *prefix, const char *unit)
@@ -94,7 +95,8 @@ static struct element *element_of(GstElement *object)
 	if (element) {
 		return element;
 	}
-	struct element made = {.last_frame = EDGEPROF_NO_FRAME,
+	struct element made = {.resumed_ns = 1,
+		.last_frame = EDGEPROF_NO_FRAME,
 		.kind = naming_is_queue(object)	   ? ELEMENT_QUEUE
 			: GST_IS_BASE_SINK(object) ? ELEMENT_SINK
 						   : ELEMENT_FILTER,

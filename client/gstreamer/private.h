@@ -46,8 +46,9 @@ struct element {
 	int stage;		   /* of edgeprof.h */
 	bool retimes;		   /* queue that passes on buffers with another timestamp */
 	char name[64];
-	uint64_t due_ns; /* of the next value of the gauge */
-	uint64_t count;	 /* sink: frames since since_ns */
+	uint64_t resumed_ns; /* last set to play; 0: stopped; atomic */
+	uint64_t due_ns;     /* of the next value of the gauge */
+	uint64_t count;	     /* sink: frames since since_ns */
 	uint64_t since_ns;
 	uint64_t last_frame, last_pts; /* sink: of the last buffer */
 	uint64_t dropped_count;	       /* that the last QoS message reported */
@@ -112,7 +113,8 @@ struct element *element_known(GstElement *object);
 int element_name(const struct element *element, const char *prefix, const char *unit);
 /* A pad that has no input in push mode produces data itself. */
 bool element_is_source(GstElement *object);
-/* The sink that ends the app's frames: the first one that asks, until it is destroyed. */
+/* The sink that ends the app's frames: the first one that asks, until it is stopped or destroyed.
+ */
 bool element_owns_frames(struct element *element);
 
 /* The name that is the same in each run, see edgeprof-gstreamer(7). */

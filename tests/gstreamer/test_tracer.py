@@ -414,6 +414,30 @@ for i in range(20):
         assert frames["total_count"] == 300, frames
 
 
+def test_a_pipeline_that_stands_still_takes_no_time():
+    with Daemon() as daemon:
+        run_python(daemon, f"""
+import time
+def go(state, seconds):
+    pipeline.set_state(state)
+    pipeline.get_state(Gst.SECOND)
+    time.sleep(seconds)
+pipelines = [Gst.parse_launch("{SOURCE.format(50)} ! identity sleep-time=5000 ! fakesink sync=false") for i in range(2)]
+pipelines[1].get_by_name("videotestsrc1").set_property("is-live", True)
+for pipeline in (pipelines[0], *pipelines):
+    go(Gst.State.PLAYING, 0.1)
+    go(Gst.State.PAUSED, 0.8)
+    pipeline.set_state(Gst.State.PLAYING)
+    pipeline.get_bus().timed_pop_filtered(20 * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+    go(Gst.State.READY, 0.8)
+""")
+        stages = stages_of(daemon)
+        assert all(s["max_ms"] < 700 for s in stages.values()), {name: s["max_ms"] for name, s in stages.items()}
+        # a sink that was stopped ends no frames any more, though it exists
+        frames = frames_of(daemon)[0]
+        assert frames["total_count"] == stages["fakesink"]["count"] and frames["forced"] == 0, frames
+
+
 def test_hostile_pipelines():
     with Daemon() as daemon:
         out = run_python(daemon, f"""
