@@ -149,7 +149,8 @@ static bool continues_frame(struct element *own, const struct entry *entry)
 	return same;
 }
 
-static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_ns)
+static void leave_sink(
+	GstPad *object, const struct entry *entry, uint64_t took_ns, GstFlowReturn result)
 {
 	struct element *own = entry->to->own;
 	uint64_t end_ns = entry->start_ns + took_ns;
@@ -166,7 +167,7 @@ static void leave_sink(GstPad *object, const struct entry *entry, uint64_t took_
 		wait_ns = resumed_ns - entry->start_ns;
 	}
 	edgeprof_complete(own->stage, entry->start_ns + wait_ns, took_ns - wait_ns, entry->frame);
-	if (thread.late == own) {
+	if (thread.late == own || result == GST_FLOW_FLUSHING) {
 		thread.late = NULL;
 		return;
 	}
@@ -206,7 +207,7 @@ static struct entry *find_entry(GstPad *object, enum entry_kind kind)
 	return NULL;
 }
 
-static void leave(GstPad *object, enum entry_kind kind, uint64_t now_ns)
+static void leave(GstPad *object, enum entry_kind kind, uint64_t now_ns, GstFlowReturn result)
 {
 	struct entry *entry = find_entry(object, kind);
 	if (!entry) {
@@ -221,7 +222,7 @@ static void leave(GstPad *object, enum entry_kind kind, uint64_t now_ns)
 	}
 	switch (is) {
 	case ELEMENT_SINK:
-		leave_sink(object, entry, took_ns);
+		leave_sink(object, entry, took_ns, result);
 		break;
 	case ELEMENT_FILTER:
 	case ELEMENT_SOURCE:
@@ -252,10 +253,10 @@ static void on_push_list(void *self, GstClockTime time, GstPad *pad, GstBufferLi
 	push(pad, list, any ? gst_buffer_list_get(list, 0) : NULL, time);
 }
 
-static void on_pushed(void *self, GstClockTime time, GstPad *pad)
+static void on_pushed(void *self, GstClockTime time, GstPad *pad, GstFlowReturn result)
 {
 	(void)self;
-	leave(pad, ENTRY_BUFFER, clock_time(time));
+	leave(pad, ENTRY_BUFFER, clock_time(time), result);
 	if (thread.depth == 0) {
 		thread.loop = element_at(pad_of(pad));
 		thread.since_ns = clock_time(time);
@@ -275,7 +276,7 @@ static void on_pull(void *self, GstClockTime time, GstPad *pad)
 static void on_pulled(void *self, GstClockTime time, GstPad *pad)
 {
 	(void)self;
-	leave(pad, ENTRY_PULL, clock_time(time));
+	leave(pad, ENTRY_PULL, clock_time(time), GST_FLOW_OK);
 }
 
 static void set_resumed(struct element *own, uint64_t at_ns)
@@ -303,7 +304,7 @@ static void on_event(void *self, GstClockTime time, GstPad *pad, GstEvent *event
 static void on_event_pushed(void *self, GstClockTime time, GstPad *pad)
 {
 	(void)self;
-	leave(pad, ENTRY_EVENT, clock_time(time));
+	leave(pad, ENTRY_EVENT, clock_time(time), GST_FLOW_OK);
 }
 
 /* What an element waits until it plays (again) is not its time. */

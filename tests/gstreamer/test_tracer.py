@@ -265,6 +265,26 @@ def test_late_buffers_that_a_sink_drops_are_no_frames():
         assert dropped > 0 and frames["total_count"] + dropped == 40, (frames, dropped)
 
 
+def test_buffers_that_are_flushed_are_no_frames():
+    with Daemon() as daemon:
+        run_python(daemon, f"""
+import threading
+pipeline, seen, refused = Gst.parse_launch("{SOURCE.format(50)} ! identity name=i ! fakesink name=s"), [], threading.Event()
+def count(pad, info):
+    seen.append(1)
+    if len(seen) == 20:
+        pipeline.get_by_name("s").get_static_pad("sink").send_event(Gst.Event.new_flush_start())
+        refused.set()
+    return Gst.PadProbeReturn.OK
+pipeline.get_by_name("i").get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, count)
+pipeline.set_state(Gst.State.PLAYING)
+assert refused.wait(20)
+pipeline.set_state(Gst.State.NULL)
+""")
+        frames = frames_of(daemon)[0]
+        assert frames["total_count"] == 19, frames
+
+
 def test_encoders_that_hold_frames_back():
     encoders = {"vp8enc": "vp8enc deadline=1 lag-in-frames=10 ! vp8dec"}
     if has_element("x264enc"):
