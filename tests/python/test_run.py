@@ -360,6 +360,22 @@ if __name__ == "__main__":
         self.assertEqual(self.total("many"), {"preprocess": 40 + 20 + 60})
         self.assertIn("Child processes are not included.", self.profile(text, env=self.env(PYTHONWARNINGS="")))
 
+    def test_a_report_of_processes_alone(self):
+        text = """
+import %smultiprocessing
+def work(number):
+    import cv2
+    for i in range(10): cv2.resize(i, (1, 1))
+if __name__ == "__main__":
+    with multiprocessing.get_context(%r).Pool(2) as pool: pool.map(work, range(2))
+"""
+        for method in ("fork", "spawn", "forkserver"):
+            for head in ("", "cv2, "):
+                report = self.profile(text % (head, method), "-a", method + str(len(head)), daemon=self.daemon)
+                self.assertRegex(report, r"\npreprocess .* 20\n", (method, head))
+        report = self.profile("import cv2", daemon=self.daemon)
+        self.assertEqual(report, "edgeprof: nothing was measured: the program called nothing that is wrapped\n")
+
     def test_a_daemon_that_dies(self):
         with support.Daemon() as daemon:
             text = LOOP + "import os, signal, edgeprof, time\nassert edgeprof.counts()['attached']\nos.kill(%d, signal.SIGKILL)" % daemon.pid

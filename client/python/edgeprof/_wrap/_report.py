@@ -4,6 +4,8 @@ import collections
 import time
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
+from .._common import program
+from .._layout import clean
 from .._recorder import counts, process
 from ..client import Client, VarlinkError
 from ..stats import summary_ms
@@ -27,6 +29,7 @@ class Tally:
 frames = Tally()
 tallies: Dict[Key, Tally] = {}
 _expected: Dict[str, str] = {}
+_DISABLED = process.off  # later on it is off because it has ended
 
 
 def tally(name: str, unit: Optional[str]) -> Tally:
@@ -60,26 +63,30 @@ def _table() -> List[str]:
     return lines
 
 
-def _of_daemon() -> Optional[str]:
+def _of_daemon(options: Any) -> Optional[str]:
     """The daemon's, once it has everything; None: it has nothing, or is too old to say."""
-    if not counts()["received"] and not counts()["in_ring"]:
+    own = counts()["received"] or counts()["in_ring"]
+    if not own and not options.children:
         return None
     end = time.monotonic() + _PATIENCE_S
     while counts()["in_ring"] and time.monotonic() < end:
         time.sleep(0.01)
     try:
         with Client(timeout=_PATIENCE_S, retries=0) as client:
-            return str(client.query("GetReport", app=(process.app or b"_").decode())["text"])
+            app = process.app or clean(options.app or program())
+            reply = client.query("GetReport", app=app.decode())
+            return str(reply["text"]) if own or reply["since_us"] >= options.began_us else None
     except (OSError, ValueError, KeyError, VarlinkError):
         return None
 
 
 def show(options: Any, say: Callable[[str], None], write: Callable[[str], None]) -> None:
-    if process.off and not tallies and not counts()["sent"]:
+    if _DISABLED:
         return
-    text = _of_daemon()
+    text = _of_daemon(options)
     if text is None and not any(one.count for one in tallies.values()):
-        say("nothing was measured: the program called nothing that is wrapped")
+        what = "; child processes are not included" if options.children else ""
+        say("nothing was measured: the program called nothing that is wrapped" + what)
         return
     if text is None:
         lines = ["PIPELINE PROFILING REPORT (without edgeprofd, of this process)", *_table()]

@@ -7,6 +7,7 @@ import atexit
 import importlib.util
 import os
 import sys
+import time
 from types import ModuleType
 from typing import Any, Callable
 
@@ -35,6 +36,7 @@ class Options:
     listed = False
     app = ""
     pid = 0
+    began_us = 0
     children = False
 
 
@@ -158,7 +160,7 @@ def _report() -> None:
 
     try:
         _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
-        wrap = sys.modules.get("edgeprof._wrap")
+        wrap = sys.modules.get("edgeprof._wrap") or (_load() if Options.children else None)
         if wrap is not None:
             wrap.report(Options, say, write)
         else:
@@ -172,6 +174,7 @@ def start(listed: str = "", app: str = "", child: bool = False) -> None:
     if Options.pid:
         return
     Options.pid, Options.listed, Options.app = os.getpid(), listed == "list", app
+    Options.began_us = time.time_ns() // 1000
     sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
     if not child:
         atexit.register(_report)
