@@ -5,6 +5,7 @@ of its recording; every format, targets, files, and what a damaged or hostile fi
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -221,6 +222,22 @@ def test_the_page_has_warnings_deadlines_and_the_target():
                  "<dd>orin-nano/yolov5s-fp16 (", "<dd>fps 20.0: outside 30 to 60", "<dd>20.0 fps,",
                  '<td>infer@gpu</td><td class="n">50</td><td class="n">1</td><td class="n">1.67 %</td>'):
         assert part in shown, (part, shown)
+
+
+def test_charts_are_of_the_stages_with_the_most_time():
+    lines = session(warmup=0, frames=0, extra=20).splitlines(keepends=True)
+    chunk = json.loads(lines[2])
+    part = chunk["parameters"]
+    rows = list(zip(*part["records"].values()))
+    short = [record("complete", 2 + i, 50 * at + 5, 0.1, str(at)) for at in range(20) for i in range(18)]
+    rows = [row for row in rows if row[1] == 0] + short + [row for row in rows if row[1] != 0]
+    part["records"] = {c: [row[k] for row in rows] for k, c in enumerate(COLUMNS)}
+    part["names"] += [f"short{i}" for i in range(18)]
+    part.update({key: part[key] + [""] * 18 for key in ("units", "categories")})
+    lines[2] = json.dumps(chunk, separators=(",", ":")) + "\n"
+    page = with_file("".join(lines), lambda path: ctl("report", path, "--format", "html")).stdout
+    charts = re.findall('<div class="card"><h3>(.*?)</h3>', page)
+    assert charts == ["Frame", "capture", *(f"short{i}" for i in range(11)), "infer"], charts
 
 
 def test_what_is_not_known_is_null_and_frames_in_flight_do_not_count():

@@ -139,6 +139,19 @@ static void card(FILE *out, const char *name, size_t color, double *values, size
 		html_ms(to_ms).text);
 }
 
+/* Whether the stage is one of those with the most time, that have a card. */
+static bool is_large(const struct data *data, size_t at)
+{
+	const struct proto_summary *ms = &data->stage[at].ms;
+	size_t larger = 0;
+	for (size_t i = 0; i < data->stage_count; i++) {
+		const struct proto_summary *other = &data->stage[i].ms;
+		double more = other->mean * (double)other->count - ms->mean * (double)ms->count;
+		larger += more > 0 || (more == 0 && i < at);
+	}
+	return larger < CARDS_MAX - 1;
+}
+
 void html_latency(const struct page *page)
 {
 	const struct data *data = page->data;
@@ -149,9 +162,12 @@ void html_latency(const struct page *page)
 	double *values = calloc(most + 1, sizeof(*values));
 	fputs("<div class=\"cards\">\n", page->out);
 	/* the frames, and then the stages */
-	for (size_t n = 0; values && n <= data->stage_count && n < CARDS_MAX; n++) {
+	for (size_t n = 0; values && n <= data->stage_count; n++) {
 		const struct data_stage *stage = n > 0 ? &data->stage[n - 1] : NULL;
 		size_t count = stage ? stage->count : data->frame_count, kept = 0;
+		if (stage && !is_large(data, n - 1)) {
+			continue;
+		}
 		for (size_t i = 0; i < count; i++) {
 			values[kept] =
 				stage ? stage->execution[i].ms : data_frame_ms(&data->frame[i]);
