@@ -6,6 +6,7 @@
  */
 #include "client/gstreamer/private.h"
 
+#include <gst/base/gstaggregator.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,8 @@ const char *naming_category(GstElement *object)
 	const char *name = factory_name(object);
 	const char *class = gst_element_class_get_metadata(
 		GST_ELEMENT_GET_CLASS(object), GST_ELEMENT_METADATA_KLASS);
-	if (naming_is_queue(object)) {
+	bool waits = GST_IS_AGGREGATOR(object) && class && strstr(class, "Muxer");
+	if (naming_is_queue(object) || waits) { /* for the other streams, on a thread of its own */
 		return "wait";
 	}
 	for (size_t i = 0; i < G_N_ELEMENTS(categories); i++) {

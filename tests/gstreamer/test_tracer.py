@@ -392,6 +392,18 @@ def test_an_element_with_a_thread_of_its_own():
         assert len([f for f in newest if {"compositor", "a", "fakesink"} < set(parts(f))]) >= 5, newest
 
 
+def test_a_muxer_waits():
+    if not has_element("qtmux"):
+        return "no qtmux: gstreamer1.0-plugins-good"
+    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        launch("videotestsrc num-buffers=60 is-live=true ! video/x-raw,width=32,height=32,framerate=50/1 ! jpegenc"
+               f" ! qtmux name=m fragment-duration=500 ! filesink location={folder}/a.mp4", daemon)
+        mux = stages_of(daemon)["m"]
+        if mux["mean_ms"] < 50:
+            return "qtmux has no thread of its own"  # before GStreamer 1.20
+        assert mux["category"] == "wait", mux
+
+
 def test_an_appsink_in_python():
     with Daemon() as daemon:
         run_python(daemon, f"""
