@@ -55,15 +55,15 @@ void frames_flushed(struct pad *from)
 	}
 }
 
-/* The latest arrival of that time; false: none of those that are kept. */
-static bool inputs_find(const struct pad *pad, uint64_t time, struct input *ret)
+/* The latest arrival of that time, or before an end; false: none of those that are kept. */
+static bool inputs_find(const struct pad *pad, uint64_t time, uint64_t end, struct input *ret)
 {
 	uint64_t head =
 		time != GST_CLOCK_TIME_NONE ? __atomic_load_n(&pad->head, __ATOMIC_ACQUIRE) : 0;
 	uint64_t oldest = head > pad->mask ? head - pad->mask - 1 : 0;
 	for (uint64_t i = head; i-- > oldest;) {
 		*ret = load(&pad->input[i & pad->mask]);
-		if (ret->time == time) {
+		if (ret->time == time || ret->time < end) {
 			return true;
 		}
 	}
@@ -128,7 +128,7 @@ static uint64_t frame_inside(const struct entry *in, struct pad *from, uint64_t 
 	if (in->kind == ENTRY_BUFFER && (time == in->time || time == GST_CLOCK_TIME_NONE)) {
 		return in->frame;
 	}
-	if (inputs_find(in->to, time, &input)) {
+	if (inputs_find(in->to, time, 0, &input)) {
 		return input.frame;
 	}
 	return in->frame != EDGEPROF_NO_FRAME || time == GST_CLOCK_TIME_NONE ? in->frame
@@ -183,9 +183,22 @@ static uint64_t leaves_async(
 			found = inputs_take(sink, item, time, &input, &skipped);
 			from->arrivals = found ? sink : from->arrivals;
 		} else if (sink) {
-			found = inputs_find(sink, time, &input);
+			found = inputs_find(sink, time, 0, &input);
 		}
 	}
+	if (!queue && !found) {
+		const GstBuffer *buffer = GST_IS_BUFFER(item) ? item : NULL;
+		bool lasts = buffer && GST_BUFFER_DURATION_IS_VALID(buffer);
+		uint64_t end = time + (lasts ? GST_BUFFER_DURATION(buffer) : 1);
+		for (size_t i = 0; i < SINK_PADS && !found; i++) {
+			struct pad *sink = __atomic_load_n(&own->sink[i], __ATOMIC_ACQUIRE);
+			found = sink && inputs_find(sink, time, end, &input);
+		}
+		if (found && input.frame == from->last) { /* shows it again */
+			return input.frame;
+		}
+	}
+	from->last = input.frame;
 	guint level;
 	if (queue && !found && from->arrivals) {
 		skipped = inputs_miss(object, from->arrivals);

@@ -133,6 +133,7 @@ static struct pad *pad_new(struct element *own, bool is_sink)
 	pad->own = own;
 	pad->arrivals = NULL;
 	pad->stream = pad->number = pad->origin = 0;
+	pad->last = EDGEPROF_NO_FRAME;
 	pad->begun = GST_CLOCK_TIME_NONE;
 	pad->packets = false;
 	pad->head = pad->tail = pad->mask = pad->beyond = pad->missed = 0;

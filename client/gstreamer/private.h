@@ -62,6 +62,7 @@ struct pad {
 	uint64_t stream;       /* of the frames that begin here, shifted; 0: none yet */
 	uint64_t number;       /* of the next of them */
 	uint64_t origin;       /* of a source pad: the timestamp of running time 0 */
+	uint64_t last;	       /* frame of what left last, on a thread of its own */
 	uint64_t begun;	       /* of a frame that began within the pipeline: its time */
 	bool packets;	       /* of RTP: several make a frame */
 	/* of a sink pad: what arrived last, written by the thread that pushes there */

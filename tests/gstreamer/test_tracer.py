@@ -392,6 +392,17 @@ def test_an_element_with_a_thread_of_its_own():
         assert len([f for f in newest if {"compositor", "a", "fakesink"} < set(parts(f))]) >= 5, newest
 
 
+def test_an_element_that_pushes_at_times_of_its_own():
+    with Daemon() as daemon:
+        launch("compositor name=c ! video/x-raw,framerate=60/1 ! fakesink videotestsrc num-buffers=30 timestamp-offset=7000000"
+               " ! video/x-raw,width=32,height=32,framerate=30/1 ! identity name=b sleep-time=5000 ! c.", daemon)
+        stages = stages_of(daemon)
+        # what it shows again is none of its work; of the first buffer nothing says yet that it has a thread
+        assert 28 <= stages["c"]["count"] <= 31 and stages["fakesink"]["count"] > 50, stages
+        newest = frames_of(daemon)[1]
+        assert len([f for f in newest if {"b", "c", "fakesink"} < set(parts(f))]) >= 5, newest
+
+
 def test_a_muxer_waits():
     if not has_element("qtmux"):
         return "no qtmux: gstreamer1.0-plugins-good"
