@@ -287,6 +287,34 @@ START_TEST(a_pipeline_has_waits_and_frames_in_flight)
 }
 END_TEST
 
+/* A branch of a pipeline reports the frame, while another one is still at work on it. */
+static void ends_early(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	uint64_t start_ns = of->free_ns[0] + 5000000;
+	(void)t_s;
+	(void)model;
+	of->record[of->pending++] = (struct simulation_pending){.slot = 1,
+		.t_ns = start_ns + 1000000,
+		.record = {.kind = PROTO_KIND_FRAME,
+			.cpu_us = PROTO_CPU_NOT_MEASURED,
+			.start_ns = start_ns,
+			.value = 1000000,
+			.frame = of->next_id}};
+}
+
+START_TEST(what_another_thread_ended_goes_on)
+{
+	struct simulation_model model = camera;
+	model.camera_fps = 0;
+	begin(&(struct simulation_options){
+		.kind = SIMULATE_PIPELINE, .model = model, .change = ends_early});
+	run(30);
+	NEAR((double)facts.frames, 30 / 0.052, 10);
+	NEAR(facts.frame_ms.now, 52, 0.5);
+	NEAR(stage("infer")->ms.now, 40, 0.5);
+}
+END_TEST
+
 START_LOOP_TEST(without_ids_an_iteration_is_a_frame, SIMULATE_TICKS, SIMULATE_PIPELINE)
 {
 	const struct simulation_model model = camera;

@@ -87,7 +87,8 @@ static size_t frame_of(struct reader *reader, const struct past_run *run, uint8_
 		bool left = own && reader->last[run->thread] != number;
 		bool again = stage < FACTS_STAGES && run->depth == 0 &&
 			     !isnan(reader->past->frame[number - 1].stage_ms[stage]);
-		number = (own && closed) || (again && (closed || left)) ? 0 : number;
+		bool ended = closed && scratch->closer == run->thread;
+		number = ended || (again && (closed || left)) ? 0 : number;
 	}
 	if (number == 0) {
 		number = begin(reader, run->frame, run->start_ns, run->thread);
@@ -256,6 +257,7 @@ static void on_frame(struct reader *reader, const struct event *event)
 	extend(&reader->past->frame[at], piece.start_ns, piece.end_ns);
 	if (record->value > 0) {
 		reader->past->scratch[at].closed_ns = piece.end_ns;
+		reader->past->scratch[at].closer = piece.thread;
 	}
 }
 

@@ -34,7 +34,7 @@ struct past_frame {
 struct past_scratch {
 	uint64_t begun_ns;	      /* what wait_ms and ended_ms are after */
 	uint64_t closed_ns;	      /* end of its FRAME record; 0 = none came */
-	uint16_t thread;	      /* the one that began it */
+	uint16_t thread, closer;      /* the one that began it; that sent the record */
 	float ended_ms[FACTS_STAGES]; /* wait_ms: when the stage began */
 };
 
