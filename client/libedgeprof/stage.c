@@ -57,10 +57,16 @@ static edgeprof_token begin_deep(struct thread *t, uint32_t stage)
 	return token;
 }
 
-/* No slot yet, no such stage, or one of the above. Unlocks the thread. */
-static __attribute__((noinline, cold)) edgeprof_token begin_slow(struct thread *t, uint32_t stage)
+/* Inside another event, no slot yet, no such stage, or one of the above. */
+static __attribute__((noinline, cold)) edgeprof_token begin_slow(uint32_t stage)
 {
+	struct thread *t = &thread_self;
 	edgeprof_token token = {.start_ns = 0, .stage = stage, .depth = 0};
+	if (t->busy) {
+		/* not an idle token, whose end is the shortest */
+		return (edgeprof_token){.start_ns = 1, .stage = stage, .depth = TOKEN_BUSY};
+	}
+	thread_lock(t);
 	if (!t->slot) {
 		thread_take_slot(t, 0);
 	}
@@ -96,20 +102,23 @@ edgeprof_token edgeprof_begin_(int number)
 {
 	volatile uint32_t kept = (uint32_t)number;
 	struct timespec now;
+	if (UNLIKELY(!is_plain((uint32_t)number))) {
+		return begin_slow((uint32_t)number);
+	}
 	__builtin_prefetch(thread_self.at.next, 1);
 	read_clock(&now);
 	struct thread *t = &thread_self;
 	__builtin_prefetch(t->slot, 1);
 	uint32_t stage = kept;
 	if (UNLIKELY(t->busy)) {
-		/* not an idle token, whose end is the shortest */
-		return (edgeprof_token){.start_ns = 1, .stage = stage, .depth = TOKEN_BUSY};
+		return begin_slow(stage);
 	}
 	/* first the lock, then the look: a handler that forks in between takes the slot away */
 	thread_lock(t);
 	uint32_t depth = t->depth;
-	if (UNLIKELY(depth >= PROTO_OPEN_STAGES - 1 || !is_plain(stage))) {
-		return begin_slow(t, stage);
+	if (UNLIKELY(depth >= PROTO_OPEN_STAGES - 1)) {
+		thread_unlock(t);
+		return begin_slow(stage);
 	}
 	struct proto_slot *slot = t->slot;
 	struct proto_open_stage *open = &slot->open[depth];
