@@ -3,7 +3,7 @@
  * 0x82f63b78. Bytes are joined by shifts, so that host byte order does not matter. */
 #include "daemon/util/crc32c.h"
 
-/* The remainders of a byte that is followed by so many zero bytes. */
+/* table[n] has the remainders of each byte, followed by n bytes of zero. */
 static uint32_t table[4][256];
 
 /* Before main(), with one thread; the file would have 4 KiB of it. */

@@ -127,6 +127,8 @@ START_TEST(shipped_file_documents_every_key_at_its_default)
 	ck_assert_int_eq(config.nearest, defaults.nearest);
 	ck_assert_str_eq(config.admin_group, defaults.admin_group);
 	ck_assert_int_eq(config.log_level, defaults.log_level);
+	ck_assert(config.mqtt.off); /* "enabled = no", which holds in spite of a host */
+	config.mqtt.off = false;
 	ck_assert_mem_eq(&config.mqtt, &defaults.mqtt, sizeof(config.mqtt));
 	ck_assert_uint_eq(config.alerts, defaults.alerts);
 	for (size_t i = 0; i < defaults.alerts; i++) {

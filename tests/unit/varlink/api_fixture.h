@@ -89,12 +89,12 @@ static int fixture_reload(void *ctx, char *error, size_t size)
 	return f.reload_result;
 }
 
-/* One reading of the thermal source, `ago` seconds before now. */
+/* One reading of the thermal source, `ago` seconds before now, or after it if negative. */
 static inline void fixture_temperature(double celsius, double ago)
 {
 	metric_set(f.zone, celsius);
 	metric_set_null(f.absent, "Permission denied");
-	metrics_commit(f.core.metrics, f.thermal, f.now_ns - (uint64_t)(ago * 1e9));
+	metrics_commit(f.core.metrics, f.thermal, f.now_ns - (uint64_t)(int64_t)(ago * 1e9));
 }
 
 static void fixture_core(void)
