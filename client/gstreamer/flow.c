@@ -85,6 +85,7 @@ static void push(GstPad *object, const void *item, GstBuffer *first, GstClockTim
 	}
 	entry->pts = first ? GST_BUFFER_PTS(first) : GST_CLOCK_TIME_NONE;
 	entry->time = entry->pts != GST_CLOCK_TIME_NONE ? entry->pts - from->origin : entry->pts;
+	entry->packet = from->packets;
 	entry->frame = frames_leave(object, from, in, item, entry->time, entry->start_ns);
 	if (in && from->own && element_at(in->to) == from->own) {
 		in->passes = true;
@@ -177,6 +178,8 @@ static void leave_sink(
 		}
 		return;
 	}
+	const struct pad *from = pad_known(object); /* its caps may come with the buffer */
+	__atomic_store_n(&own->audio, from && from->audio, __ATOMIC_RELAXED);
 	if (entry->frame != EDGEPROF_NO_FRAME && element_owns_frames(own)) {
 		write_frame(); /* an encoder that is drained pushes several */
 		thread.framed = true;

@@ -122,7 +122,7 @@ static uint64_t begin_frame(struct pad *from, uint64_t time)
 static uint64_t frame_inside(const struct entry *in, struct pad *from, uint64_t time)
 {
 	struct input input;
-	if (in->frame == EDGEPROF_NO_FRAME && in->to->packets) {
+	if (in->frame == EDGEPROF_NO_FRAME && in->packet) {
 		return from->packets ? EDGEPROF_NO_FRAME : begin_frame(from, time);
 	}
 	if (in->kind == ENTRY_BUFFER && (time == in->time || time == GST_CLOCK_TIME_NONE)) {

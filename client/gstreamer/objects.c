@@ -50,7 +50,8 @@ static void element_gone(gpointer data)
 bool element_owns_frames(struct element *element)
 {
 	struct element *owner = __atomic_load_n(&objects.frames, __ATOMIC_RELAXED);
-	bool free = !owner || __atomic_load_n(&owner->resumed_ns, __ATOMIC_RELAXED) == 0;
+	bool free = !owner || __atomic_load_n(&owner->resumed_ns, __ATOMIC_RELAXED) == 0 ||
+		    (__atomic_load_n(&owner->audio, __ATOMIC_RELAXED) && !element->audio);
 	return owner == element ||
 	       (free && __atomic_compare_exchange_n(&objects.frames, &owner, element, false,
 				__ATOMIC_RELAXED, __ATOMIC_RELAXED));
@@ -135,7 +136,7 @@ static struct pad *pad_new(struct element *own, bool is_sink)
 	pad->stream = pad->number = pad->origin = 0;
 	pad->last = EDGEPROF_NO_FRAME;
 	pad->begun = GST_CLOCK_TIME_NONE;
-	pad->packets = false;
+	pad->packets = pad->audio = false;
 	pad->head = pad->tail = pad->mask = pad->beyond = pad->missed = 0;
 	if (!own || !is_sink || own->kind == ELEMENT_SINK) {
 		return pad;
@@ -169,6 +170,7 @@ void pad_learn(struct pad *pad, GstEvent *event)
 		const char *name = gst_structure_get_name(gst_caps_get_structure(caps, 0));
 		pad->packets = g_str_has_prefix(name, "application/x-rt") ||
 			       g_str_has_prefix(name, "application/x-srt");
+		pad->audio = g_str_has_prefix(name, "audio/");
 	}
 }
 

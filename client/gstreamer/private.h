@@ -44,6 +44,7 @@ struct element {
 	SLIST_ENTRY(element) next; /* when recycled */
 	enum element_kind kind;	   /* atomic */
 	int stage;		   /* of edgeprof.h */
+	bool audio;		   /* of a sink; atomic */
 	bool retimes;		   /* queue that passes on buffers with another timestamp */
 	char name[64];
 	uint64_t resumed_ns; /* last set to play; 0: stopped; atomic */
@@ -64,7 +65,8 @@ struct pad {
 	uint64_t origin;       /* of a source pad: the timestamp of running time 0 */
 	uint64_t last;	       /* frame of what left last, on a thread of its own */
 	uint64_t begun;	       /* of a frame that began within the pipeline: its time */
-	bool packets;	       /* of RTP: several make a frame */
+	bool packets;	       /* of a source pad: of RTP, several make a frame */
+	bool audio;	       /* of a source pad */
 	/* of a sink pad: what arrived last, written by the thread that pushes there */
 	uint64_t head;	 /* arrivals; atomic */
 	uint64_t tail;	 /* departures from a queue; atomic */
@@ -85,6 +87,7 @@ struct entry {
 	uint64_t pts, time; /* of the buffer; as struct input has it */
 	enum entry_kind kind;
 	bool passes; /* the element pushes on within it */
+	bool packet;
 };
 
 static inline struct element *element_at(const struct pad *pad)
@@ -114,8 +117,8 @@ struct element *element_known(GstElement *object);
 int element_name(const struct element *element, const char *prefix, const char *unit);
 /* A pad that has no input in push mode produces data itself. */
 bool element_is_source(GstElement *object);
-/* The sink that ends the app's frames: the first one that asks, until it is stopped or destroyed.
- */
+/* The sink that ends the app's frames: the first one that asks, until it is stopped or destroyed;
+ * one of audio until one of something else asks. */
 bool element_owns_frames(struct element *element);
 
 /* The name that is the same in each run, see edgeprof-gstreamer(7). */

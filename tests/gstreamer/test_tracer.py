@@ -368,6 +368,14 @@ def test_what_carries_no_frame_ends_none():
         assert frames["total_count"] == 60 and frames["forced"] == frames["unfinished"] == 0, frames
 
 
+def test_pictures_before_sound():
+    with Daemon() as daemon:
+        launch("audiotestsrc is-live=true num-buffers=100 ! fakesink name=sound async=false"
+               f" {SOURCE.format(30)} ! identity sleep-time=60000 ! fakesink name=picture async=false", daemon)
+        ended(daemon)
+        assert values_of(daemon, "fps_sound") and not values_of(daemon, "fps_picture"), frames_of(daemon)
+
+
 def test_an_element_with_a_thread_for_something_else():
     if not has_element("rtpsession"):
         return "no rtpsession: gstreamer1.0-plugins-good"
@@ -397,8 +405,8 @@ def test_an_element_that_pushes_at_times_of_its_own():
         launch("compositor name=c ! video/x-raw,framerate=60/1 ! fakesink videotestsrc num-buffers=30 timestamp-offset=7000000"
                " ! video/x-raw,width=32,height=32,framerate=30/1 ! identity name=b sleep-time=5000 ! c.", daemon)
         stages = stages_of(daemon)
-        # what it shows again is none of its work; of the first buffer nothing says yet that it has a thread
-        assert 28 <= stages["c"]["count"] <= 31 and stages["fakesink"]["count"] > 50, stages
+        # what it shows again is none of its work; of the first buffers nothing says yet that it has a thread
+        assert 28 <= stages["c"]["count"] <= 40 and stages["fakesink"]["count"] > 50, stages
         newest = frames_of(daemon)[1]
         assert len([f for f in newest if {"b", "c", "fakesink"} < set(parts(f))]) >= 5, newest
 
