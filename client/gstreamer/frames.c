@@ -71,16 +71,18 @@ static bool inputs_find(const struct pad *pad, uint64_t time, uint64_t end, stru
 }
 
 /* A buffer leaves a queue: its arrival; *skipped: those before it that never left. Behind buffers
- * that it dropped, a queue pushes a copy of one that others share: the timestamp has to do. */
-static bool inputs_take(
-	struct pad *pad, const void *item, uint64_t time, struct input *ret, uint64_t *skipped)
+ * that it dropped, a queue pushes a copy of one that others share: the timestamp has to do, where
+ * it is known that they come from this pad. */
+static bool inputs_take(struct pad *pad, bool known, const void *item, uint64_t time,
+	struct input *ret, uint64_t *skipped)
 {
 	uint64_t head = __atomic_load_n(&pad->head, __ATOMIC_ACQUIRE), tail = pad->tail, at = head;
 	bool same = false;
 	for (uint64_t i = tail; i != head && !same; i++) {
 		struct input input = load(&pad->input[i & pad->mask]);
 		same = input.item == item && (input.time == time || pad->own->retimes);
-		if (same || (at == head && input.time == time && time != GST_CLOCK_TIME_NONE)) {
+		bool first = known && at == head && time != GST_CLOCK_TIME_NONE;
+		if (same || (first && input.time == time)) {
 			at = i;
 			*ret = input;
 		}
@@ -180,7 +182,8 @@ static uint64_t leaves_async(
 					   ? from->arrivals
 					   : __atomic_load_n(&own->sink[i], __ATOMIC_ACQUIRE);
 		if (queue && sink) {
-			found = inputs_take(sink, item, time, &input, &skipped);
+			found = inputs_take(
+				sink, sink == from->arrivals, item, time, &input, &skipped);
 			from->arrivals = found ? sink : from->arrivals;
 		} else if (sink) {
 			found = inputs_find(sink, time, 0, &input);

@@ -202,6 +202,15 @@ def test_a_leaky_queue_behind_a_tee_passes_on_copies():
         assert any({"q", "b"} <= set(parts(f)) for f in frames_of(daemon)[1]), stages
 
 
+def test_streams_of_one_queue_are_not_mixed_up():
+    streams = " ".join(f"{SOURCE.format(40)} ! m. m. ! identity sleep-time={3000 * (i % 2)} ! fakesink async=false" for i in range(16))
+    for _ in range(3):
+        with Daemon() as daemon:
+            launch("multiqueue name=m " + streams, daemon)
+            stages = stages_of(daemon)
+            assert stages["m"]["count"] == 16 * 40, stages["m"]
+
+
 def test_a_leaky_queue_that_stands_still_is_measured_afterwards():
     with Daemon() as daemon:
         passed = int(run_python(daemon, f"""
