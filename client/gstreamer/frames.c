@@ -253,11 +253,8 @@ uint64_t frames_leave(GstPad *object, struct pad *from, const struct entry *in, 
 	case ELEMENT_QUEUE:
 	case ELEMENT_ASYNC:
 		return leaves_async(object, from, item, time, now_ns);
-	case ELEMENT_SOURCE: /* bytes of a file are in no frame; GstBaseSrc gives the first one 0 */
-		return !from->packets && ((time != GST_CLOCK_TIME_NONE && time != 0) ||
-						 gst_pad_has_current_caps(object))
-			       ? new_frame(from)
-			       : EDGEPROF_NO_FRAME;
+	case ELEMENT_SOURCE:
+		return from->packets ? EDGEPROF_NO_FRAME : new_frame(from);
 	case ELEMENT_FILTER:
 	case ELEMENT_SINK:
 		break;

@@ -136,7 +136,8 @@ static struct pad *pad_new(struct element *own, bool is_sink)
 	pad->stream = pad->number = pad->origin = 0;
 	pad->last = EDGEPROF_NO_FRAME;
 	pad->begun = GST_CLOCK_TIME_NONE;
-	pad->packets = pad->audio = false;
+	pad->packets = true; /* until it has caps */
+	pad->audio = false;
 	pad->head = pad->tail = pad->mask = pad->beyond = pad->missed = 0;
 	if (!own || !is_sink || own->kind == ELEMENT_SINK) {
 		return pad;
@@ -169,7 +170,8 @@ void pad_learn(struct pad *pad, GstEvent *event)
 		gst_event_parse_caps(event, &caps);
 		const char *name = gst_structure_get_name(gst_caps_get_structure(caps, 0));
 		pad->packets = g_str_has_prefix(name, "application/x-rt") ||
-			       g_str_has_prefix(name, "application/x-srt");
+			       g_str_has_prefix(name, "application/x-srt") ||
+			       strcmp(name, "video/mpegts") == 0;
 		pad->audio = g_str_has_prefix(name, "audio/");
 	}
 }

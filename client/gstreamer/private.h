@@ -65,7 +65,7 @@ struct pad {
 	uint64_t origin;       /* of a source pad: the timestamp of running time 0 */
 	uint64_t last;	       /* frame of what left last, on a thread of its own */
 	uint64_t begun;	       /* of a frame that began within the pipeline: its time */
-	bool packets;	       /* of a source pad: of RTP, several make a frame */
+	bool packets;	       /* of a source pad: or bytes, several make a frame */
 	bool audio;	       /* of a source pad */
 	/* of a sink pad: what arrived last, written by the thread that pushes there */
 	uint64_t head;	 /* arrivals; atomic */

@@ -345,15 +345,15 @@ def test_pads_that_appear_while_it_runs():
 RTP = "application/x-rtp,media=video,encoding-name=JPEG,payload=26,clock-rate=90000"
 
 
-def receive(daemon, receiver):
+def receive(daemon, receiver, pay="rtpjpegpay mtu=600", caps="caps=" + RTP):
     """Frames of several packets each, of another process."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     sender = ("videotestsrc is-live=true pattern=snow ! video/x-raw,format=I420,width=64,height=64,framerate=100/1 ! jpegenc"
-              f" ! rtpjpegpay mtu=600 ! udpsink host=127.0.0.1 port={port} sync=false")
+              f" ! {pay} ! udpsink host=127.0.0.1 port={port} sync=false")
     with program(["gst-launch-1.0", "-q", *shlex.split(sender)], environment(tracers="")):
-        launch(f"udpsrc port={port} caps={RTP} ! {receiver}", daemon)
+        launch(f"udpsrc port={port} {caps} ! {receiver}", daemon)
 
 
 def test_packets_of_a_network_are_no_frames():
@@ -367,6 +367,11 @@ def test_packets_of_a_network_are_no_frames():
             if chain:
                 assert stages["rtpjitterbuffer"]["count"] > 250, stages
                 assert {"rtpjitterbuffer", "rtpjpegdepay"} <= set(parts(newest[10])), newest[10]
+    with Daemon() as daemon:
+        receive(daemon, "multipartdemux ! jpegdec ! fakesink num-buffers=100", pay="multipartmux", caps="")
+        stages, (frames, newest) = stages_of(daemon), frames_of(daemon)
+        assert stages["udpsrc"]["count"] > 150 and frames["total_count"] == 100, (stages, frames)
+        assert frames["skipped_ids"] <= 2 and {"jpegdec", "fakesink"} <= set(parts(newest[10])), (frames, newest[10])
 
 
 def test_what_carries_no_frame_ends_none():
