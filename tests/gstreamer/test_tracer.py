@@ -262,7 +262,8 @@ pipeline.set_state(Gst.State.NULL)
 print(counts["b"])
 """))
         queue, dropped = stages_of(daemon)["queue"], values_of(daemon, "dropped_queue")
-        assert passed < 100 and dropped == [] and queue["count"] == passed, (passed, dropped, queue)
+        assert passed < 100 and dropped == [], (passed, dropped)
+        assert queue["count"] - passed in (0, 1), (passed, queue)  # one may leave into the flush, and is refused
 
 
 def test_late_buffers_that_a_sink_drops_are_no_frames():
