@@ -235,7 +235,9 @@ END_TEST
 START_TEST(self_reaches_back_to_the_first_sample)
 {
 	const uint64_t first_ns = f.now_ns - 10 * (uint64_t)FIXTURE_SECOND;
-	fixture_temperature(50, -60); /* the buckets with the first ones are complete */
+	/* the bucket of 10 s with the first ones is complete, and then that of 1 min */
+	fixture_temperature(50, -60);
+	fixture_temperature(50, -120);
 	cJSON *reply = ask("GetSelf", NULL);
 	const double since_s = (double)(sysops()->now_ns() - first_ns) / 1e9;
 	ck_assert_double_ge(number(reply, "history_span_s"), 10);
