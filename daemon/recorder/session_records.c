@@ -56,13 +56,29 @@ static void update(struct session_run *run, uint64_t now_ns)
 	row->left_s = !session_is_active(row) ? 0 : row->left_s < 0 ? 0 : row->left_s;
 }
 
+/* Where the session began before the clock was synchronised, its start is known only now. */
+static void set_times(struct session_run *run, uint64_t end_ns)
+{
+	const struct wallclock *wall = run->owner->core->wall;
+	struct session *row = run->row;
+	const int64_t started_us = wallclock_us(wall, run->begin_ns);
+	row->ended_ns = end_ns;
+	row->ended_us = (double)wallclock_us(wall, end_ns);
+	if (started_us - row->started_us > 1000000) {
+		row->started_us = started_us;
+		row->measured_us = run->measured_ns > 0
+					   ? (double)wallclock_us(wall, run->measured_ns)
+					   : row->measured_us;
+	}
+}
+
 void session_run_end(struct session_run *run, uint64_t t_ns, enum session_state state)
 {
 	if (!run->ending) {
 		run->ending = true;
 		run->ended_ns = t_ns;
 		run->row->state = run->stopped ? run->row->state : state;
-		run->row->ended_us = (double)wallclock_us(run->owner->core->wall, t_ns);
+		set_times(run, t_ns);
 		update(run, t_ns);
 	}
 }
@@ -256,7 +272,7 @@ void session_run_stop(struct session_run *run, uint64_t t_ns, enum session_state
 	run->stopped = true;
 	run->to_ns = run->to_ns > 0 && run->to_ns < t_ns ? run->to_ns : t_ns;
 	row->state = state;
-	row->ended_us = (double)wallclock_us(run->owner->core->wall, run->to_ns);
+	set_times(run, run->to_ns);
 	session_run_poll(run, t_ns, t_ns + SESSION_SLICE_NS);
 	update(run, t_ns);
 }

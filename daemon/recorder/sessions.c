@@ -140,6 +140,17 @@ void sessions_evict(struct session_recorder *recorder)
 	const int64_t now_us = wallclock_us(recorder->core->wall, sysops()->now_ns());
 	struct session *row;
 	bool expired;
+	for (size_t i = 0; i < sessions->count; i++) {
+		row = sessions->row[i];
+		/* the clock may have been synchronised since */
+		const int64_t moved_us =
+			row->ended_ns > 0 ? wallclock_us(recorder->core->wall, row->ended_ns) -
+						    (int64_t)row->ended_us
+					  : 0;
+		row->started_us += moved_us;
+		row->measured_us += (double)moved_us;
+		row->ended_us += (double)moved_us;
+	}
 	while ((row = sessions_victim(sessions, &recorder->limits, now_us, &expired))) {
 		*(expired ? &sessions->expired : &sessions->evictions) += 1;
 		sessions_discard(recorder, row);

@@ -8,11 +8,12 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
 
-from harness import DEMO, Daemon, Varlink, VarlinkError, program, run_tests, until
+from harness import BUILD, DEMO, Daemon, Varlink, VarlinkError, program, run_tests, until
 from reckoning import SCRIPT, Script
 
 FAST = "[sampling]\ninterval = 200ms\n"
@@ -510,6 +511,31 @@ def test_runs_become_sessions():
             until("it measures", lambda: row_of(daemon, "demo-run")["frames_done"] > 10)
         until("it expired", lambda: daemon.call("ListSessions")["expired"] == 1)
         assert not listed(daemon)
+
+
+def test_sessions_of_before_the_clock_was_synchronised_get_their_times():
+    """One that ends before, automatic, which its age of decades would delete; one that ends after."""
+    with tempfile.TemporaryDirectory() as folder:
+        fifo = pathlib.Path(folder) / "fifo"
+        os.mkfifo(fifo, 0o600)
+        clock = os.open(fifo, os.O_RDWR)
+        env = dict(LD_PRELOAD=str(BUILD / "tests/integration/clock-shim.so"), CLOCK_SHIM=str(fifo),
+                   ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
+        with Daemon(FAST + "[sessions]\nautomatic = yes\n", env=env) as daemon:
+            daemon.env.pop("LD_PRELOAD")
+            daemon.call("StartSession", name="over")
+            with program([DEMO, "--app", "demo", "--fps", "30"], daemon.env, stdout=subprocess.DEVNULL):
+                until("the automatic one", lambda: listed(daemon, "demo-run"), patience=60)
+                until("it measures", lambda: row_of(daemon, "demo-run")["frames_done"] > 10)
+            until("it ended", lambda: row_of(daemon, "demo-run")["state"] == "stopped")
+            assert all(row["started_us"] < 86400e6 for row in listed(daemon)), listed(daemon)
+            os.write(clock, struct.pack("=3q", 1, 0, 1))
+            until("it has its time", lambda: row_of(daemon, "demo-run")["started_us"] > 86400e6)
+            daemon.call("StopSession", name="over")
+            for row in until("both", lambda: len(rows := listed(daemon)) == 2 and rows):
+                assert abs(time.time() - row["started_us"] / 1e6) < 120, row
+                assert 0 <= row["ended_us"] - row["started_us"] < 120e6, row
+        os.close(clock)
 
 
 if __name__ == "__main__":

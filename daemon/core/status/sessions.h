@@ -79,7 +79,8 @@ struct session {
 	uint64_t lost;		   /* records overwritten before they were written */
 	char cut[96];		   /* why it is not complete; "" = it is */
 	bool automatic;
-	bool writing; /* its file is not complete yet; not a member of the JSON */
+	uint64_t ended_ns; /* in this process; 0: not yet, or in an earlier one */
+	bool writing;	   /* its file is not complete yet; not a member of the JSON */
 };
 
 struct sessions {
