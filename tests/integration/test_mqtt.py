@@ -3,12 +3,17 @@
 """The daemon and a real mosquitto: birth and will, summaries, alerts; a broker that is absent, comes
 later, is killed and comes back. What the subscriber received is checked against the schemas."""
 import json
+import os
+import pathlib
 import re
+import struct
 import tempfile
+import time
 
-from harness import DEMO, Daemon, board, program, run_tests_with_broker, until
+from harness import BUILD, DEMO, Daemon, board, program, run_tests_with_broker, until
 
 import mosquitto
+from mqtt_board import Board
 from payload_schemas import check_against_schema, check_message
 
 DEVICE = "edge-1"
@@ -91,6 +96,28 @@ def test_alert_is_retained_while_it_fires_and_cleared_after():
             # whoever comes now gets no retained alert: only the status that follows it
             until("the retained alert is cleared", lambda: state_topic not in topics(
                 broker.subscribe("edgeprof/#", until=lambda seen: any(t.endswith("/summary") for t in topics(seen)))))
+
+
+def test_retained_messages_follow_the_clock_when_it_is_synchronised():
+    with tempfile.TemporaryDirectory() as folder, mosquitto.Broker() as broker:
+        fifo = pathlib.Path(folder) / "fifo"
+        os.mkfifo(fifo, 0o600)
+        clock = os.open(fifo, os.O_RDWR)
+        board = Board(broker.port)
+        board.daemon.env.update(LD_PRELOAD=str(BUILD / "tests/integration/clock-shim.so"), CLOCK_SHIM=str(fifo),
+                                ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
+
+        def years():
+            seen = broker.subscribe("edgeprof/edge-1/#", until=lambda seen: {"alert", "info"} <= {t.split("/")[2] for t, _ in seen})
+            return {t.split("/")[2]: p.split('"ts":"')[1][:4] for t, p in seen if t.split("/")[2] in ("alert", "info")}
+
+        with board:
+            board.connected()
+            board.temp.write_text("80000\n")
+            assert years() == {"alert": "1970", "info": "1970"}
+            os.write(clock, struct.pack("=3q", 1, 0, 1))
+            until("the years of now", lambda: set(years().values()) == {time.strftime("%Y", time.gmtime())})
+        os.close(clock)
 
 
 def test_broker_absent_then_there_then_killed_then_back_gets_every_alert():

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/alerts/actions.h"
+#include "daemon/core/metrics/wallclock.h"
 #include "daemon/publish/mqtt/private.h"
 #include "daemon/publish/payload/payload.h"
 #include "daemon/util/log.h"
@@ -124,8 +125,14 @@ void mqtt_publish_info(struct mqtt *mqtt)
 	mqtt_put_payload(mqtt, entry, payload);
 }
 
+uint64_t mqtt_clock(const struct wallclock *wall)
+{
+	return 2 * wall->steps + wallclock_synced(wall);
+}
+
 void mqtt_publish_retained(struct mqtt *mqtt)
 {
+	mqtt->clock = mqtt_clock(mqtt->core->wall);
 	mqtt_publish_info(mqtt);
 	retained_unmark(&mqtt->retained);
 	const struct alert *alert;

@@ -213,8 +213,9 @@ static void on_interval(uv_timer_t *timer)
 	struct outbox_entry entry = {.class = OUTBOX_SUMMARY, .topic = topic};
 	char *payload = payload_summary(mqtt->core, now_ns, &entry.payload_length);
 	mqtt_put_payload(mqtt, entry, payload);
-	if (mqtt->inherit_ns > 0 && now_ns >= mqtt->inherit_ns &&
-		mqtt->seen.state == LINK_CONNECTED) {
+	const bool inherited = mqtt->inherit_ns > 0 && now_ns >= mqtt->inherit_ns;
+	if (mqtt->seen.state == LINK_CONNECTED &&
+		(inherited || mqtt->clock != mqtt_clock(mqtt->core->wall))) {
 		mqtt_publish_retained(mqtt);
 	}
 	mqtt_publish_missed(mqtt);

@@ -33,6 +33,7 @@ struct mqtt {
 	struct retained retained;
 	bool kept;	     /* there is memory that survives */
 	uint64_t inherit_ns; /* until then topics of the last process are not cleared; 0: no more */
+	uint64_t clock;	     /* mqtt_clock when retained messages were made */
 	struct stage_pass pass;
 	struct mqtt_discovery discovery;
 	uv_async_t async;
@@ -67,6 +68,8 @@ bool mqtt_diagnosis_is(const struct mqtt *mqtt, const char *topic);
 
 /* At each connection: what a broker without memory must know, and what it must forget. */
 void mqtt_publish_retained(struct mqtt *mqtt);
+/* Changes when wall times that were published do: they are published again. */
+uint64_t mqtt_clock(const struct wallclock *wall);
 
 /* Everything of discovery but its timer. */
 void mqtt_discovery_init(struct mqtt *mqtt, const struct mqtt_options *options);
