@@ -254,7 +254,7 @@ int daemon_assemble(struct daemon *daemon)
 		timeline_reserve(core->timeline);
 	}
 	r = r < 0 ? r : alerts_create(core->metrics, core->timeline, &core->alerts);
-	r = r < 0 ? r : sources_add(core->sources, "stages", 1000000000u, &stages);
+	r = r < 0 ? r : sources_add(core->sources, "stages", daemon->config->interval_ns, &stages);
 	if (r < 0) {
 		return r;
 	}

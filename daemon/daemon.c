@@ -136,7 +136,7 @@ static int open_sockets(struct daemon *daemon)
 	const struct ingest_options ingest = {
 		.fd = daemon->events_socket.fd,
 		.owner = daemon->events_socket.owner,
-		.sample_interval_ns = 1000000000u,
+		.sample_interval_ns = config->interval_ns,
 		.max_connections = config->max_event_connections,
 		.max_mapping_bytes = config->max_mapping_bytes,
 	};

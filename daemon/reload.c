@@ -247,6 +247,8 @@ int daemon_reload(struct daemon *daemon, char *error, size_t size)
 	daemon_show_config(daemon);
 	struct scheduler_options options = daemon_scheduling(config);
 	scheduler_configure(daemon->scheduler, &options);
+	ingest_configure(daemon->ingest, config->interval_ns);
+	sources_find(daemon->core.sources, "stages")->interval_ns = config->interval_ns;
 	alerts_reader_give_up(daemon->alerts_reader);
 	log_max_level = config->log_level;
 	daemon_configure_apps(daemon);

@@ -81,6 +81,9 @@ struct ingest {
 	unsigned saves; /* iterations left to save in until the next sample */
 	uint64_t
 		sample_ns; /* when the next sample is due; UINT64_MAX = now, or it is in progress */
+	uint64_t metrics_ns;   /* when metrics are due; 0 = with the next sample */
+	uint64_t judged_ns;    /* when apps were diagnosed last */
+	bool metrics_due;      /* in this sample, or the last one */
 	enum sample_part part; /* the next one of the sample */
 	unsigned waits;	       /* of it, in a row, because other timers took long */
 	unsigned handles;      /* not yet closed */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample.c: turns the statistics of apps into metrics once an interval. A sample is due at whole
- * multiples of it, as the sources are, and waits a moment for them to wake the loop: both share one
- * wake-up. It goes on over several iterations when there is much to do: each ends with the part in
- * which its time is over. One part commits all metrics, as of one moment.
+ * sample.c: turns the statistics of apps into metrics once an interval, and advises and diagnoses
+ * them once a second. A sample is due at whole multiples of both, as the sources are, and waits a
+ * moment for them to wake the loop: they share one wake-up. It goes on over several iterations when
+ * there is much to do: each ends with the part in which its time is over. One part commits all
+ * metrics, as of one moment.
  */
 #include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/sysops.h"
 
+static const uint64_t SECOND_NS = 1000000000;
 static const uint64_t SHARE_NS = 50 * 1000000; /* how long a sample waits for a wake-up */
 static const uint64_t ITERATION_NS = 250000;   /* into an iteration the last part may begin */
 
@@ -48,7 +50,11 @@ static void commit(struct ingest *ingest, uint64_t now_ns)
 		attachment_sample(a, now_ns);
 	}
 	ingest_end_saved(ingest, 1, now_ns);
-	apps_sample(ingest->core->apps, now_ns);
+	if (ingest->metrics_due) {
+		apps_sample(ingest->core->apps, now_ns);
+	} else {
+		apps_advise(ingest->core->apps, now_ns);
+	}
 	LIST_FOREACH(a, &ingest->attachments, link)
 	{
 		attachment_advise(a, now_ns);
@@ -63,15 +69,17 @@ static void run_part(struct ingest *ingest, uint64_t now_ns)
 	switch (ingest->part) {
 	case SAMPLE_DRAIN:
 		drain(ingest, now_ns);
+		ingest->metrics_due = now_ns >= ingest->metrics_ns;
 		break;
 	case SAMPLE_AHEAD:
-		more = apps_sample_ahead(ingest->core->apps, STAGES);
+		more = ingest->metrics_due && apps_sample_ahead(ingest->core->apps, STAGES);
 		break;
 	case SAMPLE_COMMIT:
 		commit(ingest, now_ns);
 		break;
 	case SAMPLE_JUDGE:
-		if (ingest->core->diagnoses) {
+		if (ingest->core->diagnoses && now_ns >= ingest->judged_ns + SECOND_NS / 2) {
+			ingest->judged_ns = now_ns;
 			diagnoses_tick(ingest->core->diagnoses, now_ns);
 		}
 		break;
@@ -103,16 +111,34 @@ static void on_sample(uv_timer_t *timer)
 	}
 }
 
-/* The next multiple of the interval that is half of one away at least, and a little later, within
- * which others are likely to wake the loop. */
+/* The next multiple of the interval that is half of one away at least. */
+static uint64_t next_ns(uint64_t now_ns, uint64_t every_ns)
+{
+	return ((now_ns + every_ns / 2) / every_ns + 1) * every_ns;
+}
+
+/* And a little later, within which others are likely to wake the loop. */
 void ingest_await_sample(struct ingest *ingest, uint64_t now_ns)
 {
-	const uint64_t every_ns = ingest->options.sample_interval_ns;
+	const uint64_t interval_ns = ingest->options.sample_interval_ns;
+	const uint64_t every_ns = interval_ns < SECOND_NS ? interval_ns : SECOND_NS;
 	const uint64_t share_ns = every_ns / 4 < SHARE_NS ? every_ns / 4 : SHARE_NS;
 	ingest->part = SAMPLE_DRAIN;
-	ingest->sample_ns = ((now_ns + every_ns / 2) / every_ns + 1) * every_ns;
+	ingest->sample_ns = next_ns(now_ns, every_ns);
+	if (ingest->metrics_due) {
+		ingest->metrics_ns = next_ns(now_ns, interval_ns);
+	}
+	if (ingest->metrics_ns > now_ns && ingest->metrics_ns < ingest->sample_ns) {
+		ingest->sample_ns = ingest->metrics_ns;
+	}
 	uv_timer_start(&ingest->sample, on_sample, ingest_ms(ingest->sample_ns + share_ns - now_ns),
 		ingest_ms(every_ns));
+}
+
+void ingest_configure(struct ingest *ingest, uint64_t sample_interval_ns)
+{
+	ingest->options.sample_interval_ns = sample_interval_ns;
+	ingest->metrics_ns = 0;
 }
 
 void ingest_sample_now(struct ingest *ingest)

@@ -4,7 +4,7 @@
 import re
 import threading
 
-from harness import Daemon, run_tests, until
+from harness import Daemon, VarlinkError, run_tests, until
 from test_apps import Actor, app_of, attached
 
 
@@ -39,6 +39,35 @@ def test_an_app_that_fell_silent_has_no_rate_in_any_view():
             assert re.search(pattern, text, re.M), (words, pattern, text)
         actor.do("frames 60 20000")
         assert app_of(daemon)["fps"] > 0 and app_of(daemon)["state"] == "running"
+
+
+def test_stages_become_metrics_at_the_interval_of_the_sensors():
+    def steps(daemon):
+        """Seconds between the rows of what the app has all the time."""
+        try:
+            series = daemon.call("GetHistory", glob="app/cam/processes")["series"]
+        except VarlinkError:  # it is not there yet
+            return []
+        times = [t for s in series for t in s["time_us"]]
+        return [(b - a) / 1e6 for a, b in zip(times, times[1:])]
+
+    def source(daemon):
+        return next(s for s in daemon.call("ListSources")["sources"] if s["name"] == "stages")
+
+    with Daemon("[sampling]\ninterval = 3s\n") as daemon, Actor(daemon):
+        until("three rows", lambda: len(steps(daemon)) >= 2)
+        assert min(steps(daemon)) > 2 and source(daemon)["interval_ms"] == 3000, steps(daemon)
+        daemon.config_path.write_text("[sampling]\ninterval = 100ms\n")
+        before = len(steps(daemon))
+        assert daemon.ctl("reload").returncode == 0 and source(daemon)["interval_ms"] == 100
+        until("more rows", lambda: len(steps(daemon)) > before + 20)
+        assert sorted(steps(daemon)[before + 2:])[5] < 0.5, steps(daemon)
+
+
+def test_advice_does_not_wait_for_the_interval():
+    with Daemon("[sampling]\ninterval = 1h\n[frame cam]\ndeadline = 5ms\n") as daemon, Actor(daemon) as actor:
+        actor.do("frames 60 20000")
+        until("it is judged", lambda: (app_of(daemon) or {}).get("advice", {}).get("level") in ("reduced", "minimal"))
 
 
 def test_an_ended_app_leaves_the_live_views():

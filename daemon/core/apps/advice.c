@@ -10,6 +10,8 @@
 #include "daemon/core/apps/apps_private.h"
 #include "proto/text.h"
 
+static const uint64_t PAUSE_NS = 500000000; /* at least, between two judgements */
+
 /* What the inputs of one moment ask for. */
 struct demand {
 	enum proto_advice_level level;
@@ -338,6 +340,10 @@ static void advise(struct apps *apps, struct app *app, struct advice_input *inpu
 void apps_advise(struct apps *apps, uint64_t now_ns)
 {
 	struct advice_input input = {.throttled = app_throttled_at(apps, now_ns)};
+	if (apps->advised_ns > 0 && now_ns < apps->advised_ns + PAUSE_NS) {
+		return;
+	}
+	apps->advised_ns = now_ns;
 	sample_zones(apps, &input, now_ns);
 	for (size_t i = 0; i < apps->count; i++) {
 		advise(apps, apps->app[i], &input, now_ns);

@@ -225,6 +225,10 @@ bool apps_sample_ahead(struct apps *apps, size_t n);
  * interval's sums start again. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);
 
+/* Advises all apps, as apps_sample() does: once a second at most. Call once a second where the
+ * interval is longer. */
+void apps_advise(struct apps *apps, uint64_t now_ns);
+
 /* The trace buffer's use over all apps. */
 struct trace_usage;
 void apps_trace_usage(const struct apps *apps, struct trace_usage *ret);

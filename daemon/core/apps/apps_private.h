@@ -25,7 +25,7 @@ struct apps {
 	size_t new_left; /* apps_allow_new() */
 	size_t noted_count;
 	struct stage *noted[APPS_NOTED]; /* stages with runs that are not folded yet */
-	uint64_t sampled_ns;		 /* 0 = never */
+	uint64_t sampled_ns, advised_ns; /* 0 = never */
 	double *scratch;		 /* for a window of either kind */
 	struct trace_buffer *trace;	 /* NULL until the first record */
 	struct app_energy_meter energy;
@@ -226,9 +226,6 @@ void app_values_retire(struct apps *apps, struct app *app);
 void app_hang_sample(struct apps *apps, struct app *app, uint64_t now_ns);
 /* The process, or the stage, goes: no more of its hangs are reported. NULL = any. */
 void app_hang_forget(struct app *app, const struct app_process *process, const struct stage *stage);
-
-/* At the interval, of all apps. */
-void apps_advise(struct apps *apps, uint64_t now_ns);
 
 void app_marks_forget(struct apps *apps, const struct app *app);
 
