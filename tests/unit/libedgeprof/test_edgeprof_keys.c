@@ -5,7 +5,6 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 
 #include "tests/unit/libedgeprof/edgeprof_case.h"
 #include "tests/unit/unit.h"
@@ -24,7 +23,7 @@ __attribute__((no_sanitize("address", "undefined"))) static void take_keys(void)
 
 __attribute__((section(".preinit_array"), used)) static void (*const preinit)(void) = take_keys;
 
-static atomic_ulong allocations;
+static _Thread_local unsigned long allocations; /* others, of check too, do not count */
 
 #if HAVE_SANITIZER
 int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void *, size_t),
