@@ -36,10 +36,12 @@ static __attribute__((noinline)) void idle_slow(struct thread *t)
 	thread_unlock(t);
 }
 
-/* Counts an event without a daemon, and rarely looks for one. */
-void edgeprof_idle_(void)
+/* Counts an event without a daemon, and rarely looks for one. Within one line of the processor's
+ * cache, and at an address in a register: both are a cycle less. */
+__attribute__((aligned(64))) void edgeprof_idle_(void)
 {
 	struct thread *t = &thread_self;
+	__asm__("" : "+r"(t));
 	uint64_t count = t->idle + 1;
 	if (UNLIKELY(count >= t->idle_limit)) {
 		idle_slow(t);

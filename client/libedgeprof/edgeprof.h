@@ -217,6 +217,11 @@ uint64_t edgeprof_now(void);
 extern uint32_t edgeprof_state_[16];
 edgeprof_token edgeprof_begin_(int stage);
 void edgeprof_end_(edgeprof_token token);
+#ifdef __has_attribute
+#if __has_attribute(noplt)
+__attribute__((noplt)) /* without a daemon it is most of what a stage costs */
+#endif
+#endif
 void edgeprof_idle_(void);
 /* The same, for recorders in other languages. One record as proto/mapping.h has it: kind | flags <<
  * 8, start_ns 0 = now. False: it was counted where it belongs. */
