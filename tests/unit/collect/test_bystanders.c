@@ -420,11 +420,11 @@ static double cpu_seconds(pid_t pid)
 static pid_t spin(void)
 {
 	pid_t pid = fork();
-	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {
 		for (volatile unsigned i = 0;; i++) {
 		}
 	}
+	ck_assert_int_ge(pid, 0);
 	return pid;
 }
 

@@ -96,13 +96,13 @@ static inline void broker_start(void)
 	char path[96];
 	snprintf(path, sizeof(path), "%s/conf", broker.folder);
 	broker.pid = fork();
-	ck_assert_int_ge(broker.pid, 0);
 	if (broker.pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		freopen("/dev/null", "w", stderr);
 		execl(broker_binary(), "mosquitto", "-c", path, (char *)NULL);
 		_exit(127);
 	}
+	ck_assert_int_ge(broker.pid, 0);
 }
 
 static inline void broker_kill(int signal)

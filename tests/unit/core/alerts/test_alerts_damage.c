@@ -62,10 +62,10 @@ START_TEST(an_alert_that_fires_survives_a_kill_at_any_instruction)
 	for (int kill_number = 0; kill_number < KILLS; kill_number++) {
 		struct metric *metric = cpu_of(life);
 		pid_t child = fork();
-		ck_assert_int_ge(child, 0);
 		if (child == 0) {
 			write_until_killed(life, metric);
 		}
+		ck_assert_int_ge(child, 0);
 		usleep(200 + (useconds_t)(kill_number * 7 % 100));
 		ck_assert_int_eq(kill(child, SIGKILL), 0);
 		ck_assert_int_eq(waitpid(child, NULL, 0), child);
