@@ -250,7 +250,7 @@ void history_table(struct ctl *ctl, const cJSON *reply)
 	struct table_series all[SERIES_MAX];
 	struct column columns[SERIES_MAX + 1] = {{"TIME", false, false}};
 	struct table table;
-	struct row row;
+	struct row row = {0};
 	uint32_t boot = 0;
 	size_t count = 0, skipped = 0;
 	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
