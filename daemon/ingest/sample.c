@@ -3,8 +3,8 @@
  * sample.c: turns the statistics of apps into metrics once an interval, and advises and diagnoses
  * them once a second. A sample is due at whole multiples of both, as the sources are, and waits a
  * moment for them to wake the loop: they share one wake-up. It goes on over several iterations when
- * there is much to do: each ends with the part in which its time is over. One part commits all
- * metrics, as of one moment.
+ * there is much to do: each ends with the part in which its time is over, or that has more to do.
+ * One part commits all metrics, as of one moment.
  */
 #include "daemon/core/diagnose/diagnoses.h"
 #include "daemon/ingest/ingest_private.h"
@@ -79,8 +79,8 @@ static void run_part(struct ingest *ingest, uint64_t now_ns)
 		break;
 	case SAMPLE_JUDGE:
 		if (ingest->core->diagnoses && now_ns >= ingest->judged_ns + SECOND_NS / 2) {
-			ingest->judged_ns = now_ns;
-			diagnoses_tick(ingest->core->diagnoses, now_ns);
+			more = diagnoses_tick(ingest->core->diagnoses, now_ns);
+			ingest->judged_ns = more ? ingest->judged_ns : now_ns;
 		}
 		break;
 	case SAMPLE_PARTS:
@@ -99,9 +99,12 @@ static void on_sample(uv_timer_t *timer)
 	bool free = now_ns - from_ns < most_ns;
 	ingest->waits = free ? 0 : ingest->waits + 1;
 	while (free && ingest->part < SAMPLE_PARTS) {
+		const enum sample_part part = ingest->part;
 		run_part(ingest, now_ns);
 		now_ns = sysops()->now_ns();
-		free = now_ns - from_ns < most_ns;
+		/* those of SAMPLE_AHEAD are short */
+		free = now_ns - from_ns < most_ns &&
+		       (ingest->part != part || part == SAMPLE_AHEAD);
 	}
 	if (ingest->part < SAMPLE_PARTS) {
 		ingest->sample_ns = UINT64_MAX;

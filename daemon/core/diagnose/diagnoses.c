@@ -22,19 +22,22 @@ struct entry {
 	char app[PROTO_NAME_SIZE];
 	uid_t uid;
 	uint64_t known_ns, run;
-	uint64_t turn_ns;   /* of its last turn; 0 = there was none */
-	unsigned verdict;   /* of that turn */
-	bool confirmed;	    /* the turn before had the same */
-	unsigned announced; /* verdict of published; 0 = nothing is */
-	struct diagnosis latest, published;
-	struct facts facts; /* of the latest */
+	uint64_t turn_ns;		    /* of its last turn; 0 = there was none */
+	unsigned verdict;		    /* of that turn */
+	bool confirmed;			    /* the turn before had the same */
+	unsigned announced;		    /* verdict of published; 0 = nothing is */
+	struct diagnosis latest, published; /* latest.t_ns 0: none yet */
+	struct facts facts;		    /* of the latest */
 };
 
 struct diagnoses {
 	const struct core *core;
 	struct diagnosis_limits limits;
 	struct gatherer *gatherer; /* NULL while no app runs: it is large */
-	uint64_t alert_ns;	   /* of the last one that was made for an alert */
+	bool halfway;		   /* a tick's second call is due */
+	struct entry *read;	   /* whose frames the gatherer has read for it, as of read_ns */
+	uint64_t read_ns;
+	uint64_t alert_ns; /* of the last one that was made for an alert */
 	diagnoses_observer *observer;
 	void *ctx;
 	size_t count;
@@ -102,11 +105,11 @@ static bool is_over(const struct entry *entry, const struct app *app)
 	return silent && app->frames && pulse_last_ns(&app->frames->pulse) > entry->latest.t_ns;
 }
 
-/* The app whose current run the entry is of, while it runs. */
-static bool is_running(const struct diagnoses *diagnoses, const struct entry *entry)
+/* The app whose current run the entry is of, while it runs; else NULL. */
+static const struct app *running(const struct diagnoses *diagnoses, const struct entry *entry)
 {
 	const struct app *app = apps_find(diagnoses->core->apps, entry->app);
-	return app && app->processes > 0 && is_of(entry, app);
+	return app && app->processes > 0 && is_of(entry, app) ? app : NULL;
 }
 
 /* That of an app that does not run, else a new one. NULL: no memory. */
@@ -115,7 +118,7 @@ static struct entry *make_entry(struct diagnoses *diagnoses, const struct app *a
 	struct entry *entry = NULL;
 	for (size_t i = 0; i < diagnoses->count && !entry; i++) {
 		struct entry *other = diagnoses->entry[i];
-		bool free = other->announced == 0 && !is_running(diagnoses, other);
+		bool free = other->announced == 0 && !running(diagnoses, other);
 		entry = free ? other : NULL;
 	}
 	if (!entry && diagnoses->count < APPS_MAX) {
@@ -131,7 +134,9 @@ static struct entry *make_entry(struct diagnoses *diagnoses, const struct app *a
 	return entry;
 }
 
-static struct entry *make(struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns)
+/* Its frames, for measure(). */
+static struct entry *read_frames(
+	struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns)
 {
 	struct entry *entry = find(diagnoses, app);
 	if (!diagnoses->gatherer && gatherer_create(&diagnoses->gatherer) < 0) {
@@ -139,16 +144,33 @@ static struct entry *make(struct diagnoses *diagnoses, const struct app *app, ui
 	}
 	entry = entry ? entry : make_entry(diagnoses, app);
 	if (entry) {
-		struct facts *facts = &entry->facts;
-		struct fact_process others[FACTS_PROCESSES], largest = facts->largest;
-		memcpy(others, facts->process, sizeof(others));
-		facts_gather(diagnoses->gatherer, diagnoses->core, app, now_ns, facts);
-		if (app->processes == 0) { /* what runs now took nothing from it */
-			memcpy(facts->process, others, sizeof(others));
-			facts->largest = largest;
-		}
-		diagnose(facts, &entry->latest);
-		entry->latest.t_ns = now_ns;
+		facts_read_frames(diagnoses->gatherer, diagnoses->core, app, now_ns);
+	}
+	diagnoses->read = entry;
+	diagnoses->read_ns = now_ns;
+	return entry;
+}
+
+static void measure(struct diagnoses *diagnoses, struct entry *entry, const struct app *app)
+{
+	struct facts *facts = &entry->facts;
+	struct fact_process others[FACTS_PROCESSES], largest = facts->largest;
+	memcpy(others, facts->process, sizeof(others));
+	facts_measure(diagnoses->gatherer, diagnoses->core, app, diagnoses->read_ns, facts);
+	if (app->processes == 0) { /* what runs now took nothing from it */
+		memcpy(facts->process, others, sizeof(others));
+		facts->largest = largest;
+	}
+	diagnose(facts, &entry->latest);
+	entry->latest.t_ns = diagnoses->read_ns;
+	diagnoses->read = NULL;
+}
+
+static struct entry *make(struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns)
+{
+	struct entry *entry = read_frames(diagnoses, app, now_ns);
+	if (entry) {
+		measure(diagnoses, entry, app);
 	}
 	return entry;
 }
@@ -177,19 +199,23 @@ static void take_turn(struct diagnoses *diagnoses, struct entry *entry)
 	}
 }
 
-void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns)
+static void withdraw(struct diagnoses *diagnoses)
 {
-	const struct app *app, *due = NULL;
-	uint64_t due_ns = now_ns + 1;
 	for (size_t i = 0; i < diagnoses->count; i++) {
 		struct entry *entry = diagnoses->entry[i];
-		if (entry->announced != 0 && !is_running(diagnoses, entry)) {
+		if (entry->announced != 0 && !running(diagnoses, entry)) {
 			entry->announced = 0;
 			if (diagnoses->observer) {
 				diagnoses->observer(diagnoses->ctx, entry->app, NULL);
 			}
 		}
 	}
+}
+
+static const struct app *due_app(const struct diagnoses *diagnoses, uint64_t now_ns)
+{
+	const struct app *app, *due = NULL;
+	uint64_t due_ns = now_ns + 1;
 	for (size_t i = 0; (app = apps_at(diagnoses->core->apps, i)); i++) {
 		const struct entry *entry = app->processes > 0 ? find(diagnoses, app) : NULL;
 		uint64_t turn_ns = entry ? entry->turn_ns : 0;
@@ -202,21 +228,36 @@ void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns)
 			due_ns = turn_ns;
 		}
 	}
-	struct entry *entry = due ? make(diagnoses, due, now_ns) : NULL;
-	if (entry) {
-		take_turn(diagnoses, entry);
+	return due;
+}
+
+bool diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns)
+{
+	if (!diagnoses->halfway) {
+		withdraw(diagnoses);
+		const struct app *due = due_app(diagnoses, now_ns);
+		diagnoses->halfway = due && read_frames(diagnoses, due, now_ns);
+	} else {
+		struct entry *entry = diagnoses->read;
+		const struct app *app = entry ? running(diagnoses, entry) : NULL;
+		if (app) {
+			measure(diagnoses, entry, app);
+			take_turn(diagnoses, entry);
+		}
+		diagnoses->halfway = false;
 	}
-	if (apps_running(diagnoses->core->apps, NULL) == 0) {
+	if (!diagnoses->halfway && apps_running(diagnoses->core->apps, NULL) == 0) {
 		gatherer_destroy(diagnoses->gatherer);
 		diagnoses->gatherer = NULL;
 	}
+	return diagnoses->halfway;
 }
 
 const struct diagnosis *diagnoses_find(
 	const struct diagnoses *diagnoses, const struct app *app, uint64_t now_ns)
 {
 	const struct entry *entry = diagnoses ? find(diagnoses, app) : NULL;
-	if (!entry || is_over(entry, app)) {
+	if (!entry || entry->latest.t_ns == 0 || is_over(entry, app)) {
 		return NULL;
 	}
 	/* a turn is longer when more apps run than it has seconds */
@@ -236,7 +277,7 @@ const struct diagnosis *diagnoses_ask(struct diagnoses *diagnoses, const struct 
 	uint64_t now_ns, uint64_t max_age_ns, const struct facts **facts)
 {
 	const struct entry *entry = find(diagnoses, app);
-	if (!entry || now_ns >= entry->latest.t_ns + max_age_ns) {
+	if (!entry || entry->latest.t_ns == 0 || now_ns >= entry->latest.t_ns + max_age_ns) {
 		entry = make(diagnoses, app, now_ns);
 	}
 	if (!entry) {

@@ -34,8 +34,9 @@ void diagnoses_configure(struct diagnoses *diagnoses, const struct diagnosis_lim
 void diagnoses_advise(const struct diagnoses *diagnoses, const struct facts *facts,
 	const struct diagnosis *diagnosis, struct improvements *ret);
 
-/* Call once a second. */
-void diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns);
+/* Call once a second, and again in a later iteration of the loop when it returns true: it is half
+ * of the work then. What asks in between for another diagnosis postpones this one by a second. */
+bool diagnoses_tick(struct diagnoses *diagnoses, uint64_t now_ns);
 
 /* The latest of this run of the app, for one line of text; NULL: none yet, or it is older than
  * three turns. Valid until the next tick. Accepts NULL. */

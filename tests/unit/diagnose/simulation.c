@@ -432,6 +432,7 @@ struct app *simulation_app(const struct simulation *simulation)
 
 void simulation_gather(struct simulation *simulation, struct facts *ret)
 {
-	facts_gather(simulation->gatherer, &simulation->core, simulation_app(simulation),
-		simulation->now_ns, ret);
+	const struct app *app = simulation_app(simulation);
+	facts_read_frames(simulation->gatherer, &simulation->core, app, simulation->now_ns);
+	facts_measure(simulation->gatherer, &simulation->core, app, simulation->now_ns, ret);
 }

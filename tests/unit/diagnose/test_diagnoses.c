@@ -69,11 +69,17 @@ static void teardown(void)
 	simulation_close(simulation);
 }
 
+static void tick(void)
+{
+	while (diagnoses_tick(diagnoses, simulation->now_ns)) {
+	}
+}
+
 static void run(int seconds)
 {
 	for (int i = 0; i < seconds; i++) {
 		simulation_run(simulation, 1);
-		diagnoses_tick(diagnoses, simulation->now_ns);
+		tick();
 	}
 }
 
@@ -147,19 +153,37 @@ START_TEST(what_was_published_is_withdrawn_when_the_app_ends)
 	ck_assert_uint_eq(seen.calls, 1);
 	apps_detach(simulation->core.apps, simulation->process, PROCESS_ENDED, simulation->now_ns);
 	ck_assert_ptr_nonnull(latest()); /* its report says it, too */
-	diagnoses_tick(diagnoses, simulation->now_ns);
+	tick();
 	ck_assert_uint_eq(seen.calls, 2);
 	ck_assert(seen.ended);
 	ck_assert_ptr_null(diagnoses_published(diagnoses, 0, &app));
-	diagnoses_tick(diagnoses, simulation->now_ns + UINT64_C(40000000000));
-	ck_assert_uint_eq(seen.calls, 2);
 	simulation->now_ns += UINT64_C(40000000000);
+	tick();
+	ck_assert_uint_eq(seen.calls, 2);
 	ck_assert_ptr_null(latest());
 	const struct facts *facts;
 	alloc_faults_start(1); /* its large memory went with the app */
 	ck_assert_ptr_null(diagnoses_ask(
 		diagnoses, simulation_app(simulation), simulation->now_ns, 0, &facts));
 	alloc_faults_stop();
+}
+END_TEST
+
+START_TEST(a_question_between_the_halves_of_a_turn_postpones_it)
+{
+	const struct facts *facts;
+	simulation_run(simulation, 30);
+	ck_assert(diagnoses_tick(diagnoses, simulation->now_ns));
+	ck_assert_ptr_null(latest());
+	ck_assert_ptr_nonnull(diagnoses_ask(
+		diagnoses, simulation_app(simulation), simulation->now_ns, 0, &facts));
+	ck_assert(!diagnoses_tick(diagnoses, simulation->now_ns));
+	simulation_run(simulation, 1);
+	ck_assert(diagnoses_tick(diagnoses, simulation->now_ns)); /* its turn is still due */
+	ck_assert(!diagnoses_tick(diagnoses, simulation->now_ns));
+	ck_assert_uint_eq(latest()->t_ns, simulation->now_ns);
+	simulation_run(simulation, 1);
+	ck_assert(!diagnoses_tick(diagnoses, simulation->now_ns));
 }
 END_TEST
 
@@ -172,7 +196,7 @@ START_TEST(a_silence_is_over_with_the_next_frame)
 	stopped = false;
 	simulation_run(simulation, 1);
 	ck_assert_ptr_null(latest());
-	diagnoses_tick(diagnoses, simulation->now_ns);
+	tick();
 	ck_assert_int_ne(latest()->finding[0].cause, CAUSE_STOPPED);
 }
 END_TEST

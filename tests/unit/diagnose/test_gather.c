@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What facts_gather() measures of simulated apps, of which everything is known. */
+/* What facts_measure() measures of simulated apps, of which everything is known. */
 #include "daemon/core/diagnose/facts/gather.h"
 
 #include <math.h>

@@ -184,15 +184,10 @@ static void choose(struct gatherer *gatherer, struct facts *facts)
 	}
 }
 
-void facts_gather(struct gatherer *gatherer, const struct core *core, const struct app *app,
-	uint64_t now_ns, struct facts *ret)
+void facts_read_frames(
+	struct gatherer *gatherer, const struct core *core, const struct app *app, uint64_t now_ns)
 {
 	struct past_frames *past = &gatherer->past;
-	struct span *span = &gatherer->span;
-	struct series *series = &gatherer->series;
-	struct measures *measures = &gatherer->measures;
-	memset(ret, 0, sizeof(*ret));
-	memcpy(ret->app, app->name, sizeof(ret->app));
 	past_frames_read(app, app->since_ns, now_ns, past);
 	for (size_t i = 0; i < past->count && core->throttle; i++) {
 		struct past_frame *frame = &past->frame[i];
@@ -201,6 +196,17 @@ void facts_gather(struct gatherer *gatherer, const struct core *core, const stru
 				(uint8_t)throttle_times_at(&core->throttle->times, frame->end_ns);
 		}
 	}
+}
+
+void facts_measure(struct gatherer *gatherer, const struct core *core, const struct app *app,
+	uint64_t now_ns, struct facts *ret)
+{
+	struct past_frames *past = &gatherer->past;
+	struct span *span = &gatherer->span;
+	struct series *series = &gatherer->series;
+	struct measures *measures = &gatherer->measures;
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret->app, app->name, sizeof(ret->app));
 	add_settings(core, app, past, ret, now_ns);
 	uint64_t until_ns = app->processes > 0 || past->count == 0
 				    ? now_ns

@@ -16,5 +16,9 @@ struct gatherer; /* scratch, about 1 MiB */
 int gatherer_create(struct gatherer **ret); /* -ENOMEM */
 void gatherer_destroy(struct gatherer *gatherer);
 
-void facts_gather(struct gatherer *gatherer, const struct core *core, const struct app *app,
+/* The two halves of it, each about half of the time: the gatherer keeps the frames that the first
+ * one reads, until it is used again, for the second one, with the same app and time. */
+void facts_read_frames(
+	struct gatherer *gatherer, const struct core *core, const struct app *app, uint64_t now_ns);
+void facts_measure(struct gatherer *gatherer, const struct core *core, const struct app *app,
 	uint64_t now_ns, struct facts *ret);
