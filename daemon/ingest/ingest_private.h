@@ -58,7 +58,14 @@ struct attachment {
 };
 
 /* Of a sample, in their order. */
-enum sample_part { SAMPLE_DRAIN, SAMPLE_AHEAD, SAMPLE_COMMIT, SAMPLE_JUDGE, SAMPLE_PARTS };
+enum sample_part {
+	SAMPLE_DRAIN,
+	SAMPLE_AHEAD,
+	SAMPLE_COMMIT,
+	SAMPLE_JUDGE,
+	SAMPLE_CATCH_UP,
+	SAMPLE_PARTS
+};
 
 struct ingest {
 	uv_loop_t *loop;

@@ -6,7 +6,9 @@
  * there is much to do: each ends with the part in which its time is over, or that has more to do.
  * One part commits all metrics, as of one moment.
  */
+#include "daemon/core/alerts/alerts.h"
 #include "daemon/core/diagnose/diagnoses.h"
+#include "daemon/core/history/history.h"
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/sysops.h"
 
@@ -62,6 +64,13 @@ static void commit(struct ingest *ingest, uint64_t now_ns)
 	ingest->saves = SAVES;
 }
 
+/* With what the commits of this second, of any source, had no time for. */
+static bool catch_up(const struct core *core, uint64_t now_ns)
+{
+	return (core->history && history_catch_up(core->history, core->metrics)) ||
+	       (core->alerts && alerts_catch_up(core->alerts, now_ns));
+}
+
 /* Does the next part, or some of it. */
 static void run_part(struct ingest *ingest, uint64_t now_ns)
 {
@@ -82,6 +91,9 @@ static void run_part(struct ingest *ingest, uint64_t now_ns)
 			more = diagnoses_tick(ingest->core->diagnoses, now_ns);
 			ingest->judged_ns = more ? ingest->judged_ns : now_ns;
 		}
+		break;
+	case SAMPLE_CATCH_UP:
+		more = catch_up(ingest->core, now_ns);
 		break;
 	case SAMPLE_PARTS:
 		break;

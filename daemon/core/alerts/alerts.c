@@ -122,6 +122,11 @@ static void evaluate_others(struct alerts *alerts, uint64_t t_ns)
 	}
 }
 
+static bool is_matched(const struct alerts *alerts, const struct metric *metric)
+{
+	return alerts->matched[metric->id] == (uint64_t)metric->serial + 1;
+}
+
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns)
 {
 	if (alerts->orphans_ns > 0 && t_ns >= alerts->orphans_ns) {
@@ -137,7 +142,7 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 	bool behind = false;
 	for (size_t i = 0; i < source->metrics; i++) {
 		const struct metric *metric = metrics_of(alerts->metrics, source, i);
-		if (alerts->matched[metric->id] != (uint64_t)metric->serial + 1) {
+		if (!is_matched(alerts, metric)) {
 			if (work < ALERT_WORK_COMMIT) {
 				work += alert_instances_match(alerts, metric, t_ns);
 			} else {
@@ -149,7 +154,25 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 	if (behind && alerts->orphans_ns > 0) {
 		alerts->orphans_ns = t_ns + ALERT_ORPHAN_NS; /* its metric may be among them */
 	}
+	alerts->behind |= behind;
 	evaluate_others(alerts, t_ns);
+}
+
+bool alerts_catch_up(struct alerts *alerts, uint64_t now_ns)
+{
+	const struct metric *metric;
+	uint32_t cursor = 0;
+	size_t work = 0;
+	if (!alerts->behind) {
+		return false;
+	}
+	while (work < ALERT_WORK_COMMIT && (metric = metrics_next(alerts->metrics, &cursor))) {
+		if (!is_matched(alerts, metric)) {
+			work += alert_instances_match(alerts, metric, now_ns);
+		}
+	}
+	alerts->behind = work >= ALERT_WORK_COMMIT;
+	return true;
 }
 
 void alerts_retire(struct alerts *alerts, const struct metric *metric, uint64_t now_ns)

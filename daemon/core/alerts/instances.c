@@ -71,17 +71,21 @@ void alert_instance_end(
 		(alerts->count - at) * sizeof(alerts->instance[0]));
 	memmove(alerts->owner + at, alerts->owner + at + 1,
 		(alerts->count - at) * sizeof(alerts->owner[0]));
+	alerts->own = SIZE_MAX;
 	free(instance);
 }
 
 /* Whether there may be one more of a metric of that user, 0: of the device. */
-static bool fits(const struct alerts *alerts, uid_t owner)
+static bool fits(struct alerts *alerts, uid_t owner)
 {
-	size_t own = 0;
-	for (size_t i = 0; i < alerts->count; i++) {
-		own += alerts->owner[i] == owner;
+	if (alerts->own == SIZE_MAX || alerts->counted != owner) {
+		alerts->counted = owner;
+		alerts->own = 0;
+		for (size_t i = 0; i < alerts->count; i++) {
+			alerts->own += alerts->owner[i] == owner;
+		}
 	}
-	return accounts_fits(ALERT_OWN_MAX, own, alerts->count, 1, owner == 0);
+	return accounts_fits(ALERT_OWN_MAX, alerts->own, alerts->count, 1, owner == 0);
 }
 
 /* NULL: the limit, or no memory. */
@@ -137,6 +141,7 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 		instance->metric = metric;
 		instance->state.alert.unit = metric ? metric->unit : UNIT_NONE;
 		alerts->owner[index_of(alerts, instance)] = owner;
+		alerts->own = SIZE_MAX;
 	} else {
 		instance = create(alerts, rule, name, owner);
 		if (!instance) {
@@ -148,6 +153,7 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 		LIST_INSERT_HEAD(bucket_of(alerts, rule, name), instance, bucket);
 		alerts->owner[alerts->count] = owner;
 		alerts->instance[alerts->count++] = instance;
+		alerts->own++;
 	}
 	LIST_INSERT_HEAD(list_of(alerts, instance), instance, peers);
 }

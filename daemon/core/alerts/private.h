@@ -36,6 +36,8 @@ struct alerts {
 	size_t count;
 	struct alert_instance *instance[ALERT_INSTANCES_MAX]; /* in the order of their creation */
 	uid_t owner[ALERT_INSTANCES_MAX]; /* of their metrics, in the same order */
+	uid_t counted;			  /* the owner of own instances */
+	size_t own;			  /* SIZE_MAX: to be counted */
 	/* By slot of the metric: serial + 1 of the one whose rules were looked up (0 = none yet),
 	 * and its instances. */
 	uint64_t matched[METRICS_MAX];
@@ -44,6 +46,7 @@ struct alerts {
 	struct alert_list waiting; /* restored, not of absent rules: no metric yet */
 	struct alert_list bucket[ALERT_BUCKETS];
 	struct alert_store store;
+	bool behind;	      /* the last commits had more new metrics than they may match */
 	uint64_t refused;     /* instances */
 	uint64_t deferred_ns; /* when one of them may be sent; UINT64_MAX = there is none */
 	uint64_t orphans_ns;  /* when inherited slots that are not restored end; 0 = none */

@@ -65,9 +65,15 @@ bool alert_rule_equal(const struct alert_rule *a, const struct alert_rule *b)
 	       strcmp(a->message, b->message) == 0;
 }
 
-static size_t bucket_of(const char *name)
+static const char *last_segment(const char *name)
 {
-	const uint64_t hash = fnv64(FNV64_BASIS, name, strcspn(name, "/"));
+	const char *slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
+static size_t bucket_of(const char *segment)
+{
+	const uint64_t hash = fnv64(FNV64_BASIS, segment, strcspn(segment, "/"));
 	return (size_t)(hash ^ hash >> 32) % ALERT_MATCH_BUCKETS;
 }
 
@@ -86,20 +92,26 @@ static void add(struct alert_rule_set *set, size_t rule)
 	set->bit[rule / 64] |= UINT64_C(1) << rule % 64;
 }
 
+static void add_segment(struct alert_rule_set *bucket, const char *segment, size_t rule)
+{
+	const bool plain = strcspn(segment, "*?") >= strcspn(segment, "/");
+	for (size_t i = 0; i < ALERT_MATCH_BUCKETS; i++) {
+		if (!plain || i == bucket_of(segment)) {
+			add(&bucket[i], rule);
+		}
+	}
+}
+
 static void add_rule(struct alert_match *match, const char *glob, size_t rule)
 {
-	const char *last = strrchr(glob, '/');
-	const bool rest = strcmp(last ? last + 1 : glob, "**") == 0;
+	const char *last = last_segment(glob);
+	const bool rest = strcmp(last, "**") == 0;
 	const size_t depth = depth_of(glob);
-	const bool plain = strcspn(glob, "*?") >= strcspn(glob, "/");
 	for (size_t i = depth; i <= (rest ? PROTO_GLOB_SEGMENTS + 1 : depth); i++) {
 		add(&match->depth[i], rule);
 	}
-	for (size_t i = 0; i < ALERT_MATCH_BUCKETS; i++) {
-		if (!plain || i == bucket_of(glob)) {
-			add(&match->first[i], rule);
-		}
-	}
+	add_segment(match->first, glob, rule);
+	add_segment(match->last, last, rule);
 }
 
 void alert_match_set(struct alert_match *match, const struct alert_rule *rules, size_t count)
@@ -115,9 +127,10 @@ void alert_match_set(struct alert_match *match, const struct alert_rule *rules, 
 struct alert_rule_set alert_match_find(const struct alert_match *match, const char *name)
 {
 	struct alert_rule_set set = match->first[bucket_of(name)];
+	const struct alert_rule_set *last = &match->last[bucket_of(last_segment(name))];
 	const struct alert_rule_set *depth = &match->depth[depth_of(name)];
 	for (size_t i = 0; i < ALERT_MATCH_WORDS; i++) {
-		set.bit[i] &= depth->bit[i];
+		set.bit[i] &= last->bit[i] & depth->bit[i];
 	}
 	return set;
 }

@@ -46,8 +46,8 @@ int alert_severity_parse(const char *text, enum alert_severity *ret);
 /* Whether they do the same; where they are configured does not count. */
 bool alert_rule_equal(const struct alert_rule *a, const struct alert_rule *b);
 
-/* Work of one commit, in globs compared: a metric costs 1 plus its globs, a new instance 8. */
-enum { ALERT_WORK_COMMIT = 16384, ALERT_WORK_INSTANCE = 8 };
+/* Work of one commit, in globs compared: a metric costs 1 plus its globs, a new instance 128. */
+enum { ALERT_WORK_COMMIT = 8192, ALERT_WORK_INSTANCE = 128 };
 
 enum { ALERT_MATCH_BUCKETS = 64, ALERT_MATCH_WORDS = ALERT_RULES_MAX / 64 };
 
@@ -58,6 +58,7 @@ struct alert_rule_set {
 
 struct alert_match {
 	struct alert_rule_set first[ALERT_MATCH_BUCKETS];     /* by hash of the first segment */
+	struct alert_rule_set last[ALERT_MATCH_BUCKETS];      /* and of the last one */
 	struct alert_rule_set depth[PROTO_GLOB_SEGMENTS + 2]; /* by number of segments */
 };
 

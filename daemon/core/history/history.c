@@ -10,8 +10,11 @@
 
 #include "daemon/util/sysops.h"
 
-/* Columns made at one commit, about a microsecond each: those that are left come with the next. */
-enum { HISTORY_BINDS = 512 };
+/* Columns that are made at once, one to two microseconds each. */
+enum {
+	BINDS_COMMIT = 128, /* at a commit */
+	BINDS = 192,	    /* in a call of history_catch_up() */
+};
 
 int history_open(const struct history_memory *memory, const uint8_t boot_id[16],
 	struct history **ret, enum history_found *found)
@@ -106,11 +109,14 @@ static bool lasts(struct history *history, const struct metric *metric)
 	return history_names_find(&history->pool, metric->name) != NULL;
 }
 
-static void bind_new(struct history *history, struct metrics *metrics, const struct source *source)
+/* Columns of new metrics, from behind->at on: at most max. */
+static void bind_new(
+	struct history *history, struct metrics *metrics, const struct source *source, size_t max)
 {
+	struct history_behind *behind = &history->behind[source->id];
 	size_t work = 0;
-	for (size_t i = 0; i < source->metrics && work < HISTORY_BINDS; i++) {
-		const struct metric *metric = metrics_of(metrics, source, i);
+	for (; behind->at < source->metrics && work < max; behind->at++) {
+		const struct metric *metric = metrics_of(metrics, source, behind->at);
 		uint64_t mark = mark_of(metric);
 		if (history->bound[metric->id] == mark || !lasts(history, metric)) {
 			continue;
@@ -126,6 +132,18 @@ static void bind_new(struct history *history, struct metrics *metrics, const str
 			work++;
 		}
 	}
+	behind->source = behind->at < source->metrics ? source : NULL;
+}
+
+bool history_catch_up(struct history *history, struct metrics *metrics)
+{
+	for (size_t i = 0; i < SOURCES_MAX; i++) {
+		if (history->behind[i].source) {
+			bind_new(history, metrics, history->behind[i].source, BINDS);
+			return true;
+		}
+	}
+	return false;
 }
 
 void history_append(struct history *history, struct metrics *metrics, const struct source *source,
@@ -135,7 +153,8 @@ void history_append(struct history *history, struct metrics *metrics, const stru
 	if (t_ns > history->pool.newest_ns) {
 		history->pool.newest_ns = t_ns;
 	}
-	bind_new(history, metrics, source);
+	history->behind[source->id].at = 0;
+	bind_new(history, metrics, source, BINDS_COMMIT);
 	unsigned values = 0;
 	for (struct history_group *group = history->groups[HISTORY_FULL][source->id].first; group;
 		group = group->next) {

@@ -86,9 +86,12 @@ int history_create(void *pool, size_t size, const uint8_t boot_id[16], struct hi
 void history_destroy(struct history *history);
 
 /* Appends a row of the source's metrics as they stand (call from a metrics commit observer).
- * Allocates only for names not seen before. */
+ * Allocates only for names not seen before. What has no column yet is recorded from a later commit
+ * on. */
 void history_append(struct history *history, struct metrics *metrics, const struct source *source,
 	uint64_t t_ns);
+/* Makes some of the columns for which there was no time in a commit. False: there were none. */
+bool history_catch_up(struct history *history, struct metrics *metrics);
 
 /* A bucket as a row of its tier holds it. */
 struct history_bucket_row {

@@ -296,8 +296,15 @@ void history_report_row(const struct history_row *row, enum history_tier tier,
 
 void history_group_destroy_list(struct history_pool *pool, struct history_list *list);
 
+/* A source whose last commit had more new metrics than it may make columns for. */
+struct history_behind {
+	const struct source *source; /* NULL: it had not */
+	size_t at;		     /* the next of its metrics */
+};
+
 struct history {
 	struct history_pool pool;
+	struct history_behind behind[SOURCES_MAX];
 	struct history_list groups[HISTORY_TIERS][SOURCES_MAX];
 	/* By slot of the metric: serial + 1 of the one that has a column or whose name did not fit;
 	 * 0 = none. */

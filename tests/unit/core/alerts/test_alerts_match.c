@@ -153,13 +153,33 @@ START_TEST(plain_first_segments_leave_few_globs)
 	ck_assert_uint_lt(compared, 3 * METRICS_MAX);
 	add_metrics("a%u/x%u/y");
 	use_rules(ALERT_RULES_MAX);
-	commit(5);
-	commit(5);
+	for (int i = 0; i < 20; i++) { /* it is the new instances that need so many */
+		commit(5);
+	}
 	ck_assert_uint_eq(pairs(), METRICS_MAX / 4);
 }
 END_TEST
 
-/* Every rule matches every metric: a commit does a bounded part, 37 commits do all. */
+/* A commit makes so many instances; the others are made before the next one, which evaluates them.
+ */
+START_TEST(what_a_commit_left_is_matched_before_the_next_one)
+{
+	rule(0, "a*/*/y", ALERT_ABOVE);
+	add_metrics("a%u/x%u/y");
+	use_rules(1);
+	ck_assert(!alerts_catch_up(alerts, 0));
+	commit(5);
+	const uint64_t before = pairs();
+	ck_assert_uint_lt(before, ALERT_OWN_MAX / 2);
+	while (alerts_catch_up(alerts, 0)) {
+	}
+	ck_assert_uint_eq(pairs(), METRICS_MAX);
+	commit(5);
+	ck_assert_uint_eq(pairs(), METRICS_MAX);
+}
+END_TEST
+
+/* Every rule matches every metric: a commit does a bounded part, 91 commits do all. */
 START_TEST(a_commit_matches_so_many_and_the_next_ones_the_rest)
 {
 	for (size_t i = 0; i < ALERT_RULES_MAX; i++) {
@@ -169,7 +189,7 @@ START_TEST(a_commit_matches_so_many_and_the_next_ones_the_rest)
 	add_metrics("a%u/x%u/y");
 	for (int life = 0; life < 2; life++) {
 		uint64_t all = 0, before = pairs();
-		for (int i = 0; i < 37; i++) {
+		for (int i = 0; i < 91; i++) {
 			commit(5);
 			const uint64_t after = pairs();
 			ck_assert_uint_le(after - before, ALERT_WORK_COMMIT + ALERT_RULES_MAX);

@@ -77,6 +77,8 @@ static void commit(struct source *of, uint64_t t_ns)
 {
 	metrics_commit(metrics, of, t_ns);
 	history_append(history, metrics, of, t_ns);
+	while (history_catch_up(history, metrics)) {
+	}
 }
 
 static struct history_cursor cursor_of(const char *name)
@@ -551,7 +553,7 @@ START_TEST(names_that_do_not_fit_are_counted)
 		add(source, name);
 	}
 	uint64_t now_ns = 0;
-	for (int round = 0; round < 20; round++) { /* a commit has columns for so many new ones */
+	for (int round = 0; round < 3; round++) { /* the first makes columns, or does not */
 		for (size_t k = 0; k < source->metrics; k++) {
 			metric_set(metrics_of(metrics, source, k), 1);
 		}
@@ -598,6 +600,36 @@ START_TEST(a_name_of_guests_has_a_column_from_its_second_value_on)
 	metric_set(add(source, "stage/cam/stays"), 7);
 	commit(source, 30 * SECOND);
 	ck_assert_uint_eq(read_all("stage/cam/stays", point, 32), 20);
+}
+END_TEST
+
+/* A commit makes columns for so many new metrics; the others are made before the next one. */
+START_TEST(many_new_metrics_are_recorded_from_the_second_commit_on)
+{
+	enum { MANY = 1000 };
+	char name[32];
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "many/m%u", i);
+		metric_set(add(source, name), i);
+	}
+	metrics_commit(metrics, source, SECOND);
+	history_append(history, metrics, source, SECOND);
+	ck_assert_uint_lt(history_series_count(history), MANY / 2);
+	unsigned calls = 0;
+	while (history_catch_up(history, metrics)) {
+		calls++;
+	}
+	ck_assert_uint_gt(calls, 1); /* each in an iteration of the loop of its own */
+	ck_assert_uint_eq(history_series_count(history), MANY);
+	for (unsigned i = 0; i < MANY; i++) {
+		metric_set(metrics_of(metrics, source, i), i);
+	}
+	commit(source, 2 * SECOND);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct history_point point[4];
+		snprintf(name, sizeof(name), "many/m%u", i);
+		ck_assert_uint_ge(read_all(name, point, 4), 1);
+	}
 }
 END_TEST
 
