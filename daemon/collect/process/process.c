@@ -19,7 +19,11 @@
 #include "daemon/collect/process/scan.h"
 #include "daemon/collect/sched/fetch.h"
 
-enum { BATCH = 8 /* processes that one iteration of the loop reads: 0.3 ms */ };
+/* What one iteration of the loop does: 0.3 ms. */
+enum {
+	BATCH = 8,	 /* processes that it reads */
+	NEW_GROUPS = 12, /* names of which it adds the metrics */
+};
 
 struct process_state {
 	long ticks_per_second;
@@ -39,6 +43,7 @@ struct process_state {
 	const char *no_delays; /* why the kernel does not count them; NULL = it does */
 	/* The sample that goes on: what it reads, of watches as they were when it began, and the
 	 * rows so far. */
+	bool goes_on;
 	size_t jobs, next, rows;
 	struct job {
 		const struct watch *watch;
@@ -142,7 +147,8 @@ static bool has_limit(const struct processes *processes, const char *name)
 	return false;
 }
 
-/* Brings the groups in line with the watches: one for each name, those without a watch go. */
+/* Brings the groups in line with the watches: one for each name, those without a watch go.
+ * -EINPROGRESS: more names are new than one call adds. */
 static int follow_watches(const struct collector_context *ctx, struct process_state *process)
 {
 	const struct processes *processes = ctx->core->processes;
@@ -171,7 +177,8 @@ static int follow_watches(const struct collector_context *ctx, struct process_st
 	for (size_t i = 0; i < processes->watches; i++) {
 		const struct watch *watch = &processes->watch[i];
 		if (!find_group(process, watch->name)) {
-			int r = add_group(ctx, process, watch);
+			int r = process->groups < kept + NEW_GROUPS ? add_group(ctx, process, watch)
+								    : -EINPROGRESS;
 			if (r < 0) {
 				return r;
 			}
@@ -344,6 +351,9 @@ static int begin(const struct collector_context *ctx, struct process_state *proc
 	uint64_t now_ns = ctx->now_ns;
 	if (!process->serial_known || process->serial != processes->serial) {
 		int r = follow_watches(ctx, process);
+		if (r == -EINPROGRESS) {
+			return r;
+		}
 		if (r < 0) {
 			return collector_fail(ctx, r, "watches: %s", errno_reason(r));
 		}
@@ -397,19 +407,17 @@ static int process_sample(const struct collector_context *ctx, void *state)
 	struct process_state *process = state;
 	struct processes *processes = ctx->core->processes;
 	uint64_t now_ns = ctx->now_ns;
-	const bool begins = process->next == process->jobs;
-	const bool follows = !process->serial_known || process->serial != processes->serial;
-	int r = begins ? begin(ctx, process) : 0;
+	int r = process->goes_on ? 0 : begin(ctx, process);
 	if (r < 0) {
 		return r;
 	}
-	if (begins && follows && process->jobs > BATCH) {
-		return -EINPROGRESS; /* new groups have taken as long as a batch */
-	}
-	for (size_t i = 0; i < BATCH && process->next < process->jobs; i++) {
+	size_t read = 0;
+	while (read < BATCH && process->next < process->jobs) {
 		add_process(ctx, process, &process->job[process->next++]);
+		read++;
 	}
-	if (process->next < process->jobs) {
+	process->goes_on = read == BATCH;
+	if (process->goes_on) {
 		return -EINPROGRESS;
 	}
 	memcpy(processes->row, process->row, process->rows * sizeof(process->row[0]));
