@@ -21,12 +21,7 @@
 #include "daemon/ingest/ingest_private.h"
 #include "daemon/util/sysops.h"
 
-enum {
-	DRAIN_WORK = 64,    /* what a drain without records costs, in records */
-	NAME_WORK = 2048,   /* what a new name costs, in records */
-	MARK_WORK = 128,    /* what a mark costs, likewise */
-	ENDING_CALLS = 128, /* drains of an ended process whose mapping others still fill */
-};
+enum { ENDING_CALLS = 128 }; /* drains of an ended process whose mapping others still fill */
 
 static void sink_declare(void *ctx, uint32_t index, const struct proto_declaration *copy)
 {
@@ -76,18 +71,16 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 	attachment->counts = counts;
 }
 
-size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names)
+void attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names)
 {
 	const struct ring_sink sink = {sink_declare, sink_records, attachment};
 	struct apps *apps = attachment->ingest->core->apps;
 	uint64_t invalid = attachment->process->accounting.invalid;
-	size_t marks = attachment->process->marks;
 	attachment->now_ns = now_ns;
 	attachment->process->frame_state.pass_ns = now_ns;
 	apps_allow_new(apps, names);
-	size_t records = ring_drain(attachment->ring, &sink, budget, &attachment->due);
+	ring_drain(attachment->ring, &sink, budget, &attachment->due);
 	apps_fold_stages(apps);
-	size_t new_names = names - apps_new_left(apps);
 	apps_allow_new(apps, SIZE_MAX);
 	apps_save_marks(apps);
 	if (!attachment->due) {
@@ -95,8 +88,6 @@ size_t attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t b
 	}
 	note_open_stages(attachment);
 	account(attachment, invalid);
-	marks = attachment->process->marks - marks;
-	return DRAIN_WORK + records + new_names * NAME_WORK + marks * MARK_WORK;
 }
 
 bool attachment_is_held(const struct attachment *attachment, uint64_t now_ns)

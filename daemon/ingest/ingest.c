@@ -21,15 +21,14 @@
 
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t END_WAIT_NS = 1000 * 1000000;
-static const uint64_t WORK_NS = 50;	      /* charged for a unit of work */
 static const uint64_t ITERATION_NS = 1000000; /* into an iteration the timer drains */
+static const uint64_t TURN_NS = 750000;	      /* of draining in an iteration */
 
 enum {
 	BACKLOG = 64,
-	DRAIN_RECORDS = 4096,	 /* of one attachment before the next one is drained */
+	DRAIN_RECORDS = 1024,	 /* of one attachment before the next one is drained */
 	DRAIN_SHARED = 64,	 /* likewise, of one of several processes of an app with frames */
 	DRAIN_NAMES = 4,	 /* new names, likewise */
-	ITERATION_WORK = 16384,	 /* of draining in an iteration of the loop, in records */
 	SAVES_PER_ITERATION = 8, /* statistics that one of them saves: 0.2 ms */
 	ENDS_AT_START = 8,	 /* runs, with their reports */
 };
@@ -141,20 +140,22 @@ static void drain_one(struct ingest *ingest, struct attachment *a)
 	bool framed = app->frames || app->stages == 0; /* nothing was read of it yet */
 	bool shared = app->processes > 1 && framed && !a->ending;
 	size_t records = shared ? DRAIN_SHARED : DRAIN_RECORDS;
-	size_t work = attachment_drain(a, sysops()->now_ns(), records, DRAIN_NAMES);
+	const uint64_t from_ns = sysops()->now_ns();
+	attachment_drain(a, from_ns, records, DRAIN_NAMES);
+	const uint64_t took_ns = sysops()->now_ns() - from_ns;
 	a->last_drain = ++ingest->drains;
-	ingest->iteration.used += work;
-	accounts_charge(a->account, uv_now(ingest->loop), work * WORK_NS);
+	ingest->iteration.used += took_ns;
+	accounts_charge(a->account, uv_now(ingest->loop), took_ns);
 }
 
-/* One of them in any case. */
-static void drain_due(struct ingest *ingest, uint64_t end_ns)
+/* False when some are left. */
+static bool drain_due(struct ingest *ingest, uint64_t end_ns)
 {
 	iteration_update(
 		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
 	struct attachment *a = next_due(ingest);
 	bool over = false;
-	while (a && !over && ingest->iteration.used < ITERATION_WORK) {
+	while (a && !over && ingest->iteration.used < TURN_NS) {
 		struct attachment *oldest = oldest_of_app(ingest, a);
 		drain_one(ingest, oldest);
 		a->last_drain = oldest->last_drain; /* that was its turn: other apps are next */
@@ -165,11 +166,12 @@ static void drain_due(struct ingest *ingest, uint64_t end_ns)
 	if (a) {
 		drain_soon(ingest);
 	}
+	return !a;
 }
 
-void ingest_drain_due(struct ingest *ingest)
+bool ingest_drain_due(struct ingest *ingest)
 {
-	drain_due(ingest, UINT64_MAX);
+	return drain_due(ingest, UINT64_MAX);
 }
 
 void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
@@ -177,7 +179,7 @@ void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
 	bool over = false;
 	iteration_update(
 		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
-	for (int i = 0; i < 2 && !over && ingest->iteration.used < 4 * ITERATION_WORK; i++) {
+	for (int i = 0; i < 2 && !over && ingest->iteration.used < TURN_NS; i++) {
 		drain_one(ingest, attachment);
 		over = attachment_end_drained(attachment);
 	}
@@ -197,10 +199,10 @@ static void mark_due(struct ingest *ingest, const struct app *app)
 	}
 }
 
-void ingest_drain_app(struct ingest *ingest, const struct app *app)
+bool ingest_drain_app(struct ingest *ingest, const struct app *app)
 {
 	mark_due(ingest, app);
-	ingest_drain_due(ingest);
+	return ingest_drain_due(ingest);
 }
 
 void ingest_resume_connections(struct ingest *ingest)
@@ -230,9 +232,9 @@ static void on_drain(uv_timer_t *timer)
 	ingest_resume_connections(ingest);
 }
 
-void ingest_drain(struct ingest *ingest)
+bool ingest_drain(struct ingest *ingest)
 {
-	ingest_drain_app(ingest, NULL);
+	return ingest_drain_app(ingest, NULL);
 }
 
 static void on_accept(uv_poll_t *handle, int status, int events)

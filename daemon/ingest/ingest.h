@@ -28,8 +28,8 @@ int ingest_open(uv_loop_t *loop, struct core *core, const struct ingest_options 
 void ingest_configure(struct ingest *ingest, uint64_t sample_interval_ns);
 
 /* Drains everything now, for a query that wants current numbers, up to what one iteration of the
- * loop may do; the rest follows in the next iterations. */
-void ingest_drain(struct ingest *ingest);
+ * loop may do; the rest follows in the next iterations. False when some are left. */
+bool ingest_drain(struct ingest *ingest);
 
 /* Final drain and checkpoint; connections closed; freed with the last handle. Accepts
  * NULL. */

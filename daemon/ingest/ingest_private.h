@@ -62,6 +62,7 @@ enum sample_part {
 	SAMPLE_DRAIN,
 	SAMPLE_AHEAD,
 	SAMPLE_COMMIT,
+	SAMPLE_ADVISE,
 	SAMPLE_JUDGE,
 	SAMPLE_CATCH_UP,
 	SAMPLE_PARTS
@@ -82,7 +83,7 @@ struct ingest {
 	LIST_HEAD(attachments, attachment) attachments;
 	uint64_t drained_ms;	    /* uv_now of the drain timer's last tick */
 	uint64_t drains;	    /* of all attachments */
-	struct iteration iteration; /* work done in this one */
+	struct iteration iteration; /* ns of draining in this one */
 	struct iteration hellos;    /* read in this one */
 	uint64_t mapped_bytes;
 	unsigned saves; /* iterations left to save in until the next sample */
@@ -92,6 +93,7 @@ struct ingest {
 	uint64_t judged_ns;    /* when apps were diagnosed last */
 	bool metrics_due;      /* in this sample, or the last one */
 	enum sample_part part; /* the next one of the sample */
+	unsigned passes;       /* of its drain, so far */
 	unsigned waits;	       /* of it, in a row, because other timers took long */
 	unsigned handles;      /* not yet closed */
 	bool closing;
@@ -112,10 +114,11 @@ bool ingest_trusts(const struct ingest *ingest, uid_t uid);
 void ingest_drain_timer(struct ingest *ingest);
 
 /* Drains the due attachments as far as this iteration's share of work allows, the rest in the next
- * iterations: first those of the user who was served least lately. May end attachments. */
-void ingest_drain_due(struct ingest *ingest);
-/* The same for all attachments of an app that are not held; NULL = of all apps. */
-void ingest_drain_app(struct ingest *ingest, const struct app *app);
+ * iterations: first those of the user who was served least lately. May end attachments. False when
+ * some are left. */
+bool ingest_drain_due(struct ingest *ingest);
+/* The same for all attachments of an app that are not held; NULL: of all apps. */
+bool ingest_drain_app(struct ingest *ingest, const struct app *app);
 
 /* Drains one that is ending, twice if this iteration has not taken too long already, so that it is
  * over before the next process of its app attaches; else in the next iterations. */
@@ -157,9 +160,8 @@ void attachment_advise(const struct attachment *attachment, uint64_t now_ns);
 /* It is not read just now, unless it fills up or ends: after a restart others that share its frames
  * are awaited, so that they are read together. */
 bool attachment_is_held(const struct attachment *attachment, uint64_t now_ns);
-/* Reads at most budget records and names new names; the work that it was. due: some were left. */
-size_t attachment_drain(
-	struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names);
+/* Reads at most budget records and names new names. due: some were left. */
+void attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names);
 /* After a drain: ends one that is ending once its records are all read. False: it is still there.
  */
 bool attachment_end_drained(struct attachment *attachment);

@@ -17,7 +17,8 @@ static const uint64_t SHARE_NS = 50 * 1000000; /* how long a sample waits for a 
 static const uint64_t ITERATION_NS = 250000;   /* into an iteration the last part may begin */
 
 enum {
-	WAITS = 3,  /* iterations that others have filled before a part begins in one of them */
+	WAITS = 12, /* iterations that others have filled before a part begins in one of them */
+	PASSES = 8, /* over what is to be drained first */
 	SAVES = 8,  /* iterations between two samples that save for a restart */
 	STAGES = 8, /* that are sampled between two looks at the time */
 };
@@ -34,14 +35,19 @@ static void close_silent(struct ingest *ingest, uint64_t now_ns)
 	}
 }
 
-static void drain(struct ingest *ingest, uint64_t now_ns)
+/* What there is at its first pass, as far as its passes reach. True when there will be another. */
+static bool drain(struct ingest *ingest, uint64_t now_ns)
 {
+	if (ingest->passes++ > 0) {
+		return !ingest_drain_due(ingest) && ingest->passes < PASSES;
+	}
 	close_silent(ingest, now_ns);
 	if (ingest->listen_paused) {
 		ingest_listen(ingest);
 	}
-	ingest_drain(ingest);
+	const bool all = ingest_drain(ingest);
 	ingest_resume_connections(ingest);
+	return !all;
 }
 
 static void commit(struct ingest *ingest, uint64_t now_ns)
@@ -54,14 +60,18 @@ static void commit(struct ingest *ingest, uint64_t now_ns)
 	ingest_end_saved(ingest, 1, now_ns);
 	if (ingest->metrics_due) {
 		apps_sample(ingest->core->apps, now_ns);
-	} else {
-		apps_advise(ingest->core->apps, now_ns);
 	}
+	ingest->saves = SAVES;
+}
+
+static void advise_apps(struct ingest *ingest, uint64_t now_ns)
+{
+	struct attachment *a;
+	apps_advise(ingest->core->apps, now_ns);
 	LIST_FOREACH(a, &ingest->attachments, link)
 	{
 		attachment_advise(a, now_ns);
 	}
-	ingest->saves = SAVES;
 }
 
 /* With what the commits of this second, of any source, had no time for. */
@@ -77,7 +87,7 @@ static void run_part(struct ingest *ingest, uint64_t now_ns)
 	bool more = false;
 	switch (ingest->part) {
 	case SAMPLE_DRAIN:
-		drain(ingest, now_ns);
+		more = drain(ingest, now_ns);
 		ingest->metrics_due = now_ns >= ingest->metrics_ns;
 		break;
 	case SAMPLE_AHEAD:
@@ -85,6 +95,9 @@ static void run_part(struct ingest *ingest, uint64_t now_ns)
 		break;
 	case SAMPLE_COMMIT:
 		commit(ingest, now_ns);
+		break;
+	case SAMPLE_ADVISE:
+		advise_apps(ingest, now_ns);
 		break;
 	case SAMPLE_JUDGE:
 		if (ingest->core->diagnoses && now_ns >= ingest->judged_ns + SECOND_NS / 2) {
@@ -115,8 +128,7 @@ static void on_sample(uv_timer_t *timer)
 		run_part(ingest, now_ns);
 		now_ns = sysops()->now_ns();
 		/* those of SAMPLE_AHEAD are short */
-		free = now_ns - from_ns < most_ns &&
-		       (ingest->part != part || part == SAMPLE_AHEAD);
+		free = now_ns - from_ns < most_ns && (ingest->part != part || part == SAMPLE_AHEAD);
 	}
 	if (ingest->part < SAMPLE_PARTS) {
 		ingest->sample_ns = UINT64_MAX;
@@ -139,6 +151,7 @@ void ingest_await_sample(struct ingest *ingest, uint64_t now_ns)
 	const uint64_t every_ns = interval_ns < SECOND_NS ? interval_ns : SECOND_NS;
 	const uint64_t share_ns = every_ns / 4 < SHARE_NS ? every_ns / 4 : SHARE_NS;
 	ingest->part = SAMPLE_DRAIN;
+	ingest->passes = 0;
 	ingest->sample_ns = next_ns(now_ns, every_ns);
 	if (ingest->metrics_due) {
 		ingest->metrics_ns = next_ns(now_ns, interval_ns);

@@ -200,7 +200,6 @@ static inline void apps_record(struct apps *apps, struct app_process *process, u
 /* New names are the expensive ones: from now on at most count of them are accepted. SIZE_MAX = no
  * limit, the initial value. */
 void apps_allow_new(struct apps *apps, size_t count);
-size_t apps_new_left(const struct apps *apps);
 /* A pass over all slots of the process ended. Frames are counted and begins and ends by id matched
  * here, in the order of time: an end without its begin (and a begin over an open one) waits for one
  * more pass, because the other half may have been published in a slot that had just been read. */
@@ -225,7 +224,7 @@ bool apps_sample_ahead(struct apps *apps, size_t n);
  * interval's sums start again. Call at the interval; commits the source. */
 void apps_sample(struct apps *apps, uint64_t now_ns);
 
-/* Advises all apps, as apps_sample() does: once a second at most. Call once a second where the
+/* Advises all apps, once a second at most. Call after apps_sample(), and once a second where the
  * interval is longer. */
 void apps_advise(struct apps *apps, uint64_t now_ns);
 

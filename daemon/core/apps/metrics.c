@@ -381,7 +381,6 @@ void apps_sample(struct apps *apps, uint64_t now_ns)
 		app_hang_sample(apps, app, now_ns);
 		attached = attached || app->processes > 0;
 	}
-	apps_advise(apps, now_ns);
 	apps_log_suppressed(apps, now_ns);
 	apps->sampled_ns = now_ns;
 	apps->source->ticks++;

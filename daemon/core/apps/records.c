@@ -36,11 +36,6 @@ void apps_allow_new(struct apps *apps, size_t count)
 	apps->new_left = count;
 }
 
-size_t apps_new_left(const struct apps *apps)
-{
-	return apps->new_left;
-}
-
 /* Before the first record of a declaration. False: no more new names are accepted for now. */
 static bool meet(struct apps *apps, struct app_process *process, uint32_t index)
 {

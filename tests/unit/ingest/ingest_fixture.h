@@ -195,6 +195,14 @@ static inline void run_until(const uint64_t *counter, uint64_t value)
 	}
 }
 
+/* In as many iterations as it takes. */
+static inline void drain_all(void)
+{
+	do {
+		counters.iterations++;
+	} while (!ingest_drain(ingest));
+}
+
 static inline void put(struct writer *w, uint64_t frame)
 {
 	uint64_t now = sysops()->now_ns();

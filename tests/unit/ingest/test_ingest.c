@@ -246,7 +246,7 @@ START_TEST(nothing_is_lost_over_a_restart_of_the_daemon)
 		for (unsigned i = 0; i < round * 7; i++) {
 			put(&w, tried++);
 		}
-		ingest_drain(ingest);
+		drain_all();
 		struct app_accounting a;
 		app_accounting(app, &a);
 		check_identity(&w, &a);
@@ -261,7 +261,7 @@ START_TEST(nothing_is_lost_over_a_restart_of_the_daemon)
 	}
 	int fd = say_hello("cam", memfd);
 	run_until(&counters.attaches, 21);
-	ingest_drain(ingest);
+	drain_all();
 	struct app_accounting a;
 	app_accounting(app, &a);
 	check_identity(&w, &a);
@@ -327,7 +327,7 @@ START_TEST(a_stopped_process_is_seen_to_hang)
 	run_until(&counters.events_received, 40);
 	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
 	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
-	ingest_drain(ingest);
+	drain_all();
 	shift_clock(5000000000);
 	while (app->hangs.count == 0) {
 		uv_run(&loop, UV_RUN_ONCE);
