@@ -222,7 +222,7 @@ static int bystanders_sample(const struct collector_context *ctx, void *state)
 	int r = 0;
 	uint64_t every_ns = own->compared && !own->early ? EVERY_NS : PAIR_NS;
 	if ((own->asked_ns == 0 || ctx->now_ns - own->asked_ns >= every_ns) &&
-		is_busy(ctx->core->metrics) && background_ready(&own->pass, ctx->now_ns)) {
+		background_ready(&own->pass, ctx->now_ns) && is_busy(ctx->core->metrics)) {
 		own->asked_ns = ctx->now_ns;
 		background_ask(&own->pass, ctx->now_ns, !own->compared || own->early);
 	}
