@@ -134,18 +134,22 @@ static struct attachment *next_due(const struct ingest *ingest)
 	return next;
 }
 
-static void drain_one(struct ingest *ingest, struct attachment *a)
+/* True when that was its end. */
+static bool drain_one(struct ingest *ingest, struct attachment *a)
 {
+	struct account *account = a->account;
 	const struct app *app = a->process->app;
 	bool framed = app->frames || app->stages == 0; /* nothing was read of it yet */
 	bool shared = app->processes > 1 && framed && !a->ending;
 	size_t records = shared ? DRAIN_SHARED : DRAIN_RECORDS;
 	const uint64_t from_ns = sysops()->now_ns();
 	attachment_drain(a, from_ns, records, DRAIN_NAMES);
-	const uint64_t took_ns = sysops()->now_ns() - from_ns;
 	a->last_drain = ++ingest->drains;
+	const bool over = attachment_end_drained(a);
+	const uint64_t took_ns = sysops()->now_ns() - from_ns;
 	ingest->iteration.used += took_ns;
-	accounts_charge(a->account, uv_now(ingest->loop), took_ns);
+	accounts_charge(account, uv_now(ingest->loop), took_ns);
+	return over;
 }
 
 /* False when some are left. */
@@ -157,9 +161,8 @@ static bool drain_due(struct ingest *ingest, uint64_t end_ns)
 	bool over = false;
 	while (a && !over && ingest->iteration.used < TURN_NS) {
 		struct attachment *oldest = oldest_of_app(ingest, a);
+		a->last_drain = ingest->drains + 1; /* this is its turn: other apps are next */
 		drain_one(ingest, oldest);
-		a->last_drain = oldest->last_drain; /* that was its turn: other apps are next */
-		attachment_end_drained(oldest);
 		a = next_due(ingest);
 		over = end_ns < UINT64_MAX && sysops()->now_ns() > end_ns;
 	}
@@ -180,8 +183,7 @@ void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
 	iteration_update(
 		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
 	for (int i = 0; i < 2 && !over && ingest->iteration.used < TURN_NS; i++) {
-		drain_one(ingest, attachment);
-		over = attachment_end_drained(attachment);
+		over = drain_one(ingest, attachment);
 	}
 	if (!over) {
 		drain_soon(ingest);
