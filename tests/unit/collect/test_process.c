@@ -274,6 +274,31 @@ START_TEST(many_are_read_in_parts_and_shown_together)
 }
 END_TEST
 
+START_TEST(metrics_of_new_names_are_added_in_parts)
+{
+	process(1, "cam", 1, 1, 1);
+	watch(WATCH_PID, "cam1", "", 1);
+	start();
+	const size_t of_one = bench.source->metrics;
+	for (int i = 2; i <= 31; i++) {
+		char name[16];
+		process(i, "cam", 1, 1, i);
+		snprintf(name, sizeof(name), "cam%d", i);
+		watch(WATCH_PID, name, "", i);
+	}
+	bench.ctx.now_ns += 1000000000;
+	int r = -EINPROGRESS;
+	while (r == -EINPROGRESS) {
+		const size_t before = bench.source->metrics;
+		r = bench.ops->sample(&bench.ctx, bench.state);
+		ck_assert_uint_le(bench.source->metrics - before, 12 * of_one);
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_uint_eq(bench.source->metrics, 31 * of_one);
+	ck_assert_uint_eq(bench.processes.rows, 31);
+}
+END_TEST
+
 static void thread(int pid, int tid, int step)
 {
 	char path[64], text[128];
