@@ -315,6 +315,28 @@ START_TEST(what_another_thread_ended_goes_on)
 }
 END_TEST
 
+/* As ahead of a queue that leaks. */
+static void drops_each_second(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	if (of->next_id % 2 == 0) {
+		ends_early(of, t_s, model);
+	}
+}
+
+START_TEST(what_was_dropped_on_its_way_is_no_frame)
+{
+	struct simulation_model model = camera;
+	model.camera_fps = 0;
+	begin(&(struct simulation_options){
+		.kind = SIMULATE_PIPELINE, .model = model, .change = drops_each_second});
+	run(30);
+	NEAR((double)facts.frames, 30 / 0.104, 5);
+	NEAR(facts.frame_ms.now, 104, 0.5);
+	NEAR(facts.latency_ms.now, 52, 0.5);
+	NEAR(stage("infer")->ms.now, 40, 0.5);
+}
+END_TEST
+
 START_LOOP_TEST(without_ids_an_iteration_is_a_frame, SIMULATE_TICKS, SIMULATE_PIPELINE)
 {
 	const struct simulation_model model = camera;

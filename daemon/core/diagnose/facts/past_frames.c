@@ -321,6 +321,25 @@ static void trim(const struct reader *reader)
 	}
 }
 
+/* In an app that reports the end of frames, one without it was dropped on its way, or goes on. */
+static void drop_unended(struct past_frames *past)
+{
+	size_t ended = 0;
+	for (size_t i = 0; i < past->count; i++) {
+		ended += past->scratch[i].closed_ns > 0;
+	}
+	for (size_t i = 0; ended > 0 && i < past->count; i++) {
+		if (past->scratch[i].closed_ns > 0) {
+			continue;
+		}
+		past->frame[i].end_ns = UINT64_MAX;
+		past->begun--;
+		for (size_t k = 0; k < past->stages; k++) {
+			past->runs[k].count -= !isnan(past->frame[i].stage_ms[k]);
+		}
+	}
+}
+
 static uint32_t warmup_of(const struct app *app)
 {
 	uint32_t warmup = app->frames ? app->frames->settings.warmup : 0;
@@ -383,7 +402,8 @@ void past_frames_read(
 		read_all(&reader, false);
 	}
 	past_finish_waits(ret);
-	past_sort(ret);
 	ret->whole = reader.complete && ret->begun <= PAST_FRAMES;
+	drop_unended(ret);
+	past_sort(ret);
 	select_frames(ret, ret->whole ? warmup_of(app) : 0, from_ns, to_ns);
 }

@@ -2,7 +2,8 @@
 /*
  * past_frames.h: reads the frames of an app's current run from its raw records, for diagnosis and
  * `why`: what carries a frame id is one frame; in an app without ids an iteration goes from one
- * start of its main stage to the next (loop.h). Ascending by end.
+ * start of its main stage to the next (loop.h). Where an app reports the end of frames, those
+ * without one are none: a queue dropped them. Ascending by end.
  */
 #pragma once
 
@@ -44,7 +45,7 @@ struct past_frames {
 	size_t count;
 	uint64_t first_event_ns; /* how far the records reach back */
 	uint64_t events;	 /* of stages and frames, in that time */
-	uint64_t begun;		 /* frames in that time, those not kept too */
+	uint64_t begun;		 /* frames in that time, those not kept too; not those dropped */
 	size_t stages;
 	char stage[FACTS_STAGES][PROTO_NAME_SIZE]; /* names, first seen first */
 	struct {
