@@ -51,7 +51,7 @@ def test_report_appears_when_the_last_process_ends():
             assert not written(daemon).exists()
         line = until("it is told", lambda: told(daemon))
         assert len(line) == 1 and re.fullmatch(
-            rf"ended: report at {written(daemon)}: \d+ runs in [0-9.]+ s, 0 missed deadlines", line[0]), line
+            rf"ended: report at {written(daemon)}: \d+ executions, 0 missed deadlines, in a run of [0-9.]+ s", line[0]), line
         text = written(daemon).read_text()
         assert re.search(r"^infer +\d+\.\d +\d+\.\d +\d+\.\d +30$", text, re.M), text
         assert "State       ended (" in text and "\nTotal Profiled Time: " in text, text

@@ -95,10 +95,10 @@ static struct moment moment_of(const struct wallclock *wall, uint64_t t_ns)
 	return moment;
 }
 
-static const char *state_of(const struct app *app)
+static const char *state_of(const struct app *app, uint64_t now_ns)
 {
 	if (app->processes > 0) {
-		return "running";
+		return app_state_name(app_state(app, now_ns));
 	}
 	return app->last_words[0] ? app->last_words : "ended";
 }
@@ -149,8 +149,8 @@ void report_head(struct report *report)
 	struct app_accounting events;
 	app_accounting(app, &events);
 	report_line(report, "REPORT OF %s", app->name);
-	report_line(
-		report, "State       %s (%s)", state_of(app), moment_of(wall, report->end_ns).text);
+	report_line(report, "State       %s (%s)", state_of(app, report->end_ns),
+		moment_of(wall, report->end_ns).text);
 	char run[32] = "";
 	if (app->run > 1) {
 		snprintf(run, sizeof(run), ", run %" PRIu64, app->run);
@@ -203,15 +203,15 @@ void app_report_summary(const struct app *app, uint64_t now_ns, char ret[APP_REP
 					  (double)frames->paused_ns
 				: 0;
 	if (frames && frames->count > 1 && time_ns > 0) {
-		snprintf(fps, sizeof(fps), "%.1f fps, ",
+		snprintf(fps, sizeof(fps), " at %.1f fps",
 			(double)(frames->count - 1) * 1e9 / time_ns);
 	}
 	bool of_frames = frames && frames->count > 0;
 	uint64_t count = of_frames ? frames->count : runs;
 	snprintf(ret, APP_REPORT_SUMMARY,
-		"%" PRIu64 " %s%s in %.1f s, %s%" PRIu64 " missed deadline%s", count,
-		of_frames ? "frame" : "run", count == 1 ? "" : "s", seconds, fps, misses,
-		misses == 1 ? "" : "s");
+		"%" PRIu64 " %s%s%s, %" PRIu64 " missed deadline%s, in a run of %.1f s", count,
+		of_frames ? "frame" : "execution", count == 1 ? "" : "s", fps, misses,
+		misses == 1 ? "" : "s", seconds);
 }
 
 int app_report_write(

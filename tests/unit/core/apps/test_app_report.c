@@ -153,7 +153,7 @@ START_TEST(golden_report_of_an_app_that_ended)
 	ck_assert_str_eq(report_of("cam", T0 + 999 * S), golden_text);
 	char summary[APP_REPORT_SUMMARY];
 	app_report_summary(apps_find(apps, "cam"), T0 + 999 * S, summary);
-	ck_assert_str_eq(summary, "11 frames in 300.0 s, 23.9 fps, 0 missed deadlines");
+	ck_assert_str_eq(summary, "11 frames at 23.9 fps, 0 missed deadlines, in a run of 300.0 s");
 }
 END_TEST
 
@@ -163,6 +163,8 @@ START_TEST(one_that_died_tells_its_last_words_and_one_that_runs_its_time)
 	report_of("cam", T0 + 4 * S);
 	has("State       running (2025-11-21 07:40:29 +0200)");
 	has("Began       2025-11-21 07:40:25 +0200, 4.0 s before, 1 start\n");
+	report_of("cam", T0 + 400 * S);
+	has("State       idle (");
 	const struct proto_open_stage open = {.stage = 1, .frame = 8841, .start_ns = T0};
 	apps_open_add(p, &open, 0, 0);
 	apps_detach(apps, p, PROCESS_DIED, T0 + 5 * S);
@@ -417,6 +419,6 @@ START_TEST(app_that_told_nothing_is_worth_no_report)
 	ck_assert(app_report_worth(p->app));
 	char summary[APP_REPORT_SUMMARY];
 	app_report_summary(p->app, T0 + S, summary);
-	ck_assert_str_eq(summary, "1 run in 1.0 s, 0 missed deadlines");
+	ck_assert_str_eq(summary, "1 execution, 0 missed deadlines, in a run of 1.0 s");
 }
 END_TEST
