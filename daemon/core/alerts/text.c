@@ -115,9 +115,9 @@ static bool put_growth(struct text *text, const struct alert *alert)
 static const char *relation(const struct alert *alert)
 {
 	static const char *const words[][2] = {
-		[ALERT_ABOVE] = {" no longer above ", " above "},
-		[ALERT_BELOW] = {" no longer below ", " below "},
-		[ALERT_EQUALS] = {" no longer equals ", " equals "},
+		[ALERT_ABOVE] = {", no longer above ", ", above "},
+		[ALERT_BELOW] = {", no longer below ", ", below "},
+		[ALERT_EQUALS] = {", no longer equals ", ", equals "},
 		[ALERT_ABSENT] = {" has a value again", " has no value"},
 		[ALERT_SLOPE] = {" no longer grows by ", " grows by "},
 	};

@@ -12,7 +12,7 @@ void alert_unit(enum unit unit, bool per_minute, char ret[ALERT_UNIT]);
 
 /* Writes the message of the alert's present state into alert->text, by the rule's template or the
  * standard text: "THERMAL WARNING: 81.2C (threshold: 75.0)" for temperatures, "cpu/utilization 97.2
- * percent above 95" for others, "High memory usage in load: 24.0MB (limit 10.0 MiB)" for a stage's
+ * percent, above 95" for others, "High memory usage in load: 24.0MB (limit 10.0 MiB)" for a stage's
  * growth; metric and `ending` (" is gone") when that is not NULL. One that is not past its limit
  * any more, but does not clear yet, says where it clears. */
 void alert_text(struct alert *alert, const char *ending);

@@ -131,11 +131,11 @@ START_TEST(everything_else_fires_past_the_threshold)
 	struct metric *cpu = add("cpu/utilization", UNIT_PERCENT);
 	ck_assert_int_eq(feed(cpu, 95)->phase, ALERT_OK);
 	const struct alert *alert = feed(cpu, 97.2);
-	ck_assert_str_eq(alert->text, "cpu/utilization 97.2 percent above 95");
+	ck_assert_str_eq(alert->text, "cpu/utilization 97.2 percent, above 95");
 	ck_assert_str_eq(alert->instance, "_");
 	ck_assert_uint_eq(alerts_firing(alerts), 1);
 	feed(cpu, 95);
-	ck_assert_str_eq(alert->text, "cpu/utilization 95 percent no longer above 95");
+	ck_assert_str_eq(alert->text, "cpu/utilization 95 percent, no longer above 95");
 	ck_assert_uint_eq(alerts_firing(alerts), 0);
 }
 END_TEST

@@ -55,7 +55,7 @@ START_TEST(what_the_limit_defers_carries_when_it_happened)
 	ck_assert_uint_eq(heard->happened_ns, fired_ns);
 	ck_assert_uint_gt(heard->t_ns, fired_ns + 60 * SECOND);
 	ck_assert_double_eq(heard->value, 90); /* of then, as the text says */
-	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90 above 80");
+	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90, above 80");
 	/* one transition is one entry */
 	const struct alert_record *same = newest(life);
 	ck_assert_ptr_eq(same, record);
@@ -64,7 +64,7 @@ START_TEST(what_the_limit_defers_carries_when_it_happened)
 	ck_assert_int_eq(same->flags & RECORD_SUPPRESSED, 0);
 	const struct timeline_entry *entry = timeline_from(life->timeline, entries + 1);
 	ck_assert_uint_eq(entry->t_ns, fired_ns);
-	ck_assert_ptr_nonnull(strstr(entry->text, "a/x 90 above 80 (sent "));
+	ck_assert_ptr_nonnull(strstr(entry->text, "a/x 90, above 80 (sent "));
 	life_free(life);
 }
 END_TEST
@@ -209,7 +209,7 @@ START_TEST(below_the_warning_limit_it_steps_down_without_a_notification)
 	ck_assert_int_eq(life->heard[1].severity, ALERT_WARNING);
 	ck_assert_double_eq(life->heard[1].value, 77);
 	ck_assert_uint_eq(life->heard[1].happened_ns, life->now_ns - SECOND);
-	ck_assert_str_eq(alert->text, "a 77 above 75");
+	ck_assert_str_eq(alert->text, "a 77, above 75");
 	life_free(life);
 }
 END_TEST
@@ -388,9 +388,9 @@ START_TEST(a_firing_text_ends_with_what_is_known_of_its_metric)
 	char much[512];
 	alerts_set_comment(life->alerts, comment, "the clock is capped");
 	at(life, "a/x", 90, 1);
-	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90 above 80; the clock is capped");
+	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90, above 80; the clock is capped");
 	at(life, "a/x", 60, 1);
-	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 60 no longer above 80");
+	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 60, no longer above 80");
 	memset(much, 'x', sizeof(much) - 1);
 	much[sizeof(much) - 1] = '\0';
 	alerts_set_comment(life->alerts, comment, much);
@@ -399,7 +399,7 @@ START_TEST(a_firing_text_ends_with_what_is_known_of_its_metric)
 	alerts_set_comment(life->alerts, NULL, NULL);
 	at(life, "a/x", 60, 1);
 	at(life, "a/x", 90, 1);
-	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90 above 80");
+	ck_assert_str_eq(life_alert(life, "hot")->text, "a/x 90, above 80");
 	life_free(life);
 }
 END_TEST

@@ -182,7 +182,7 @@ START_TEST(what_was_suppressed_is_counted_in_what_is_sent_next)
 	life_set(life, "a", 79);
 	life_commit(life, SECOND);
 	ck_assert_uint_eq(life->count, 2);
-	ck_assert_str_eq(alert->text, "a 79 no longer above 80 (8 changes suppressed)");
+	ck_assert_str_eq(alert->text, "a 79, no longer above 80 (8 changes suppressed)");
 	life_free(life);
 }
 END_TEST
