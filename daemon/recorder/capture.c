@@ -20,6 +20,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/core/frames/trace_buffer.h"
+#include "daemon/core/history/history.h"
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/recorder/line_writer.h"
@@ -316,13 +317,18 @@ static void add_header(struct capture *capture, const struct record_cause *cause
 	capture->header = capture->parted = capture->lines.size;
 }
 
-/* The span, which begins later where its records would not fit. */
+/* The span, which begins with history, or later where its records would not fit. */
 static void choose_span(struct capture *capture, const struct record_cause *cause)
 {
 	const struct core *core = capture->recorder->core;
 	uint64_t now_ns = cause->t_ns, fits_ns = 0;
 	capture->t_ns = now_ns;
 	capture->from_ns = now_ns - (cause->before_ns < now_ns ? cause->before_ns : now_ns);
+	struct history_usage kept;
+	history_usage(core->history, &kept);
+	uint64_t first_ns = kept.tier[HISTORY_FULL].oldest_ns;
+	first_ns = first_ns > 0 && first_ns < now_ns ? first_ns : now_ns;
+	capture->from_ns = first_ns > capture->from_ns ? first_ns : capture->from_ns;
 	capture->to_ns = now_ns + cause->after_ns;
 	size_t bytes =
 		recording_before_bytes(capture->max_bytes, cause->before_ns, cause->after_ns);

@@ -38,8 +38,8 @@ static void report_written(struct recorder *recorder, const struct recording *ro
 	recorder->failure_logged = false;
 	recorder->recordings.reason[0] = '\0';
 	timeline_add(recorder->core->timeline, sysops()->now_ns(), TIMELINE_DAEMON, TIMELINE_INFO,
-		"recorder", "recording %s: %.96s; %.1f s, %.1f MiB%s%s", row->name, row->trigger,
-		row->span_s, (double)row->bytes / 1048576, row->cut[0] ? ", " : "", row->cut);
+		"recorder", "recording %s: %.96s; %.1f s, %.0f KiB%s%s", row->name, row->trigger,
+		row->span_s, ceil((double)row->bytes / 1024), row->cut[0] ? ", " : "", row->cut);
 	recorder->announce(recorder->ctx, row);
 }
 

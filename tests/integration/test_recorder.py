@@ -104,6 +104,8 @@ def test_an_alert_makes_one_recording():
         alert = next(a for a in daemon.call("ListAlerts")["alerts"] if a["rule"] == "always")
         assert abs(alert["since_us"] - header["time_us"]) < 300000, (alert, header)
         assert row["triggers"] == 1 and row["after_s"] == 1 and row["span_s"] == row["before_s"] + 1, row
+        started = min(e["mono_us"] for e in daemon.call("ListEvents")["events"])
+        assert header["from_mono_us"] >= started - 1000000, (header, started)
         assert end["time_us"] == header["time_us"]
 
 

@@ -30,7 +30,7 @@ def test_a_killed_daemon_leaves_what_it_had_recorded():
         daemon.start()
         row = wait_for(daemon)[0]
         assert row["name"] == name and row["trigger"] == "now: last" and row["cut"] == "the daemon was killed", row
-        assert row["records"] >= 50 and row["before_s"] == 30 and row["after_s"] < 60, row
+        assert row["records"] >= 50 and row["before_s"] < 30 and row["after_s"] < 60, row
         header, replies, end = lines_of(path_of(daemon, row))
         assert header["name"] == name and replies["GetStatus"] and end["records"] == row["records"] == sum(1 for _ in records_of(replies))
         shown = daemon.ctl("record", "show", name)
