@@ -119,6 +119,7 @@ static int measure(struct run *run)
 	run->controls = exec_controls_json(ctl, run->child.pid);
 	run->result.own_rss_bytes = exec_peak_rss(getpid());
 	exec_usage_init(&run->result.usage, run->child.pid, run->perf.pid);
+	exec_usage_begin(&run->result.usage);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	run->result.start_us = when_now_us();
 	run->start_ms = when_mono_ms();

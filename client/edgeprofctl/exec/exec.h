@@ -60,6 +60,8 @@ struct exec_usage {
 
 /* Counts the process, from its exec(2), and its children, in user mode. */
 void exec_usage_init(struct exec_usage *usage, pid_t pid, pid_t except);
+/* What the process waited for until now, before its exec(2), does not count. */
+void exec_usage_begin(struct exec_usage *usage);
 /* Samples all descendants of this process, but for `except`. */
 void exec_usage_sample(struct exec_usage *usage);
 /* Adds cycles, instructions, cache_misses, branch_misses, ipc, counters_reason; closes them. */

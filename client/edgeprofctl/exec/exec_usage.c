@@ -186,6 +186,12 @@ void exec_usage_sample(struct exec_usage *usage)
 		sample.count > usage->threads_peak ? sample.count : usage->threads_peak;
 }
 
+void exec_usage_begin(struct exec_usage *usage)
+{
+	exec_usage_sample(usage);
+	usage->run_delay_ns = usage->iodelay_ticks = usage->peak_rss_bytes = 0;
+}
+
 void exec_counters_add(struct exec_usage *usage, cJSON *object)
 {
 	double values[EXEC_COUNTERS];

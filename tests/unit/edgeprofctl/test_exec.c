@@ -94,6 +94,12 @@ START_TEST(a_thread_that_ended_keeps_its_share)
 		pause();
 		_exit(0);
 	}
+	usage.run_delay_ns = usage.iodelay_ticks = 7; /* of the time before */
+	exec_usage_begin(&usage);
+	ck_assert_uint_eq(usage.run_delay_ns, 0);
+	ck_assert_uint_eq(usage.iodelay_ticks, 0);
+	ck_assert_uint_eq(usage.peak_rss_bytes, 0);
+	ck_assert_uint_eq(usage.thread_count, 1);
 	exec_usage_sample(&usage);
 	ck_assert_uint_eq(usage.process_count, 1);
 	ck_assert_uint_eq(usage.thread_count, 1);
