@@ -40,6 +40,7 @@ static const struct {
 	{"MB", 1, 1.0 / (1 << 20), "MB"},
 	{"MB0", 0, 1.0 / (1 << 20), "MB"},
 	{"+MB", 1, 1.0 / (1 << 20), "MB"},
+	{"+MiB", 1, 1.0 / (1 << 20), " MiB"},
 };
 
 static struct label format_number(

@@ -18,6 +18,25 @@ class Texts(Case):
         with self.daemon():
             self.assertEqual(self.ctl("stages")[0], STAGES_TEXT)
 
+    def test_misses_are_of_the_run_and_percentiles_name_their_method(self):
+        stage = {"app": "cam", "stage": "infer", "percentile_method": "nearest", "count": 100, "mean_ms": 8.4,
+                 "deadline_ms": 10, "misses": 148, "miss_rate": 0.2487}
+        with self.daemon(ListStages={"stages": [stage], "totals": []}):
+            text = self.ctl("stages")[0]
+            self.assertIn("PIPELINE PROFILING REPORT: cam, percentiles by nearest rank\n", text)
+            self.assertIn(" 100  148 of the run (24.87 %) over the deadline of 10 ms\n", text)
+
+    def test_a_target_is_judged_by_a_rate_of_now(self):
+        # covers G1.12
+        frames = {"app": "cam", "status": "ok", "span": "recent", "exact": True, "percentile_method": "nearest",
+                  "fps": None, "last_fps": 66.9, "target_fps": 50, "total_count": 350}
+        for more, said in (({}, "50.0 FPS"), ({"fps": 66.9, "on_target": True}, "50.0 FPS, reached"),
+                           ({"fps": 40.0, "on_target": False}, "50.0 FPS, not reached")):
+            with self.daemon(GetFrames={"frames": [dict(frames, **more)]}):
+                text = self.ctl("frames", "cam")[0]
+                self.assertRegex(text, f"Target +{said}\n")
+                self.assertRegex(text, "Span +recent, exact, nearest rank\n")
+
     def test_status_sensors_and_frames_are_tables(self):
         with self.daemon():
             self.assertEqual(self.ctl("status")[0], STATUS_TEXT)
@@ -72,6 +91,7 @@ class Texts(Case):
             self.assertRegex(self.ctl("self")[0], r"buckets of 10 s +1 h 0 min +5.70 bytes each")
             throttle = self.ctl("throttle")[0]
             self.assertRegex(throttle, r"Word: +0x50005")
+            self.assertRegex(throttle, r"Hottest: 61\.5 °C, critical at 82\.0 °C\n")
             self.assertRegex(throttle, r"Under-voltage +yes +yes\n")
             self.assertRegex(throttle, r"Over-current +unknown +no source on this machine")
             self.assertRegex(throttle, r"Over critical temperature +no\n")

@@ -41,6 +41,7 @@ def test_files_and_folders_are_added_up():
         assert two["difference_bytes"] == two["size_bytes"] - one["size_bytes"], two
         text = size(root / "model", root / "sparse.onnx").stdout
         assert "3.00 GiB" in text and "3,146,728" in text, text  # covers G4.9
+        assert "+3069.0 MiB (102267.5 %)" in text, text
 
 
 # covers G4.2

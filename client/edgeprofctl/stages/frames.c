@@ -36,13 +36,14 @@ static void show_detail(struct ctl *ctl, const cJSON *frames)
 {
 	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	static const struct line lines[] = {
-		{"Span", "{span}, [{?exact}exact|percentiles within 1 %]"},
+		{"Span", "{span}, [{?exact}exact|percentiles within 1 %]"
+			 "[{?percentile_method=nearest}, nearest rank]"},
 		{"No numbers", "{reason}"},
 		{"FPS of 1/dt",
 			"[mean {fps_mean:1}[, min {fps_min:1}][, p5 {fps_p5:1}][, p95 {fps_p95:1}]"
 			"[, max {fps_max:1}]]"},
 		{"FPS range", "[{fps_1s_min:1}[ to {fps_1s_max:1}] in full seconds]"},
-		{"Target", "[{target_fps:1} FPS, [{?on_target}|not ]reached]"},
+		{"Target", "[{target_fps:1} FPS[{?on_target}, reached|{fps:is}, not reached]]"},
 		{"End to end",
 			"[mean {end_to_end_mean_ms:1}[, p50 {end_to_end_p50_ms:1}]"
 			"[, p95 {end_to_end_p95_ms:1}][, p99 {end_to_end_p99_ms:1}]"

@@ -16,7 +16,8 @@ static const double OLD_MS = 2000;
 /* What else there is to report about a stage, only when there is something. */
 static const char note_template[] =
 	"{~dim}[{deadline_ms:is}{?misses}{~warn}][{?cpu_fallback}running on CPU fallback]"
-	"[{, }[{misses:0}|0] over the deadline of {deadline_ms:g4} ms]"
+	"[{, }[{?misses}{misses:0} of the run ({miss_rate:share})|{misses:0}|0] "
+	"over the deadline of {deadline_ms:g4} ms]"
 	"[{?orphan_end}{, }{orphan_end:0} [{?orphan_end>=2}ends|end] without a begin]"
 	"[{?abandoned}{, }{abandoned:0} [{?abandoned>=2}begins|begin] without an end]";
 
@@ -82,12 +83,14 @@ static void show_title(
 	FILE *out = ctl->output.stream;
 	const char *throttle = json_word(stage, "throttle");
 	bool lifetime = strcmp(json_word(stage, "span"), "lifetime") == 0;
+	bool nearest = strcmp(json_word(stage, "percentile_method"), "nearest") == 0;
 	bool filtered = throttle[0] != '\0' && strcmp(throttle, "all") != 0;
 	char run[96];
 	run_title(&ctl->options.runs, total, run, sizeof(run));
-	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s%s%s\n",
+	fprintf(out, "%sPIPELINE PROFILING REPORT: %s%s%s%s%s%s%s%s\n",
 		style_on(&ctl->style, TONE_BOLD), app, run,
-		lifetime ? ", lifetime (percentiles within 1 %)" : "", filtered ? ", " : "",
+		lifetime ? ", lifetime (percentiles within 1 %)" : "",
+		nearest ? ", percentiles by nearest rank" : "", filtered ? ", " : "",
 		filtered ? throttle : "", age_ms >= OLD_MS ? old : "",
 		style_off(&ctl->style, TONE_BOLD));
 }

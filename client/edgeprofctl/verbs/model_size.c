@@ -133,7 +133,7 @@ static void show_models(struct ctl *ctl, const cJSON *reply)
 		{"BYTES", FIELD_NUMBER, "{size_bytes:count}"},
 		{"FILES", FIELD_NUMBER, "{files:count}"},
 		{"DIFFERENCE", FIELD_NUMBER,
-			"[{difference_bytes:+MB} ({difference_percent:1} %)|]"},
+			"[{difference_bytes:+MiB} ({difference_percent:1} %)|]"},
 		{"", FIELD_TEXT, "[{?unreadable}{~warn}{unreadable:0} unreadable]"},
 	};
 	listing_show(ctl, reply, "models", fields, sizeof(fields) / sizeof(fields[0]));

@@ -56,8 +56,8 @@ static void show_throttle(struct ctl *ctl, const cJSON *reply)
 		listing_text(ctl, " ({age_ms:ago})", reply);
 	}
 	listing_text(ctl,
-		"\n[Word:   {raw}\n][Hottest: {temperature_celsius:1} C, critical at "
-		"[{critical_celsius:0}|-] C\n]\n",
+		"\n[Word:   {raw}\n][Hottest: {temperature_celsius:celsius}, critical at "
+		"{critical_celsius:celsius}\n]\n",
 		reply);
 	show_flags(ctl, reply);
 	fputc('\n', out);
