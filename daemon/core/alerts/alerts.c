@@ -124,7 +124,7 @@ static void evaluate_others(struct alerts *alerts, uint64_t t_ns)
 
 static bool is_matched(const struct alerts *alerts, const struct metric *metric)
 {
-	return alerts->matched[metric->id] == (uint64_t)metric->serial + 1;
+	return (alerts->matched[metric->id] & ~ALERT_REFUSED) == (uint64_t)metric->serial + 1;
 }
 
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns)
@@ -163,6 +163,9 @@ bool alerts_catch_up(struct alerts *alerts, uint64_t now_ns)
 	const struct metric *metric;
 	uint32_t cursor = 0;
 	size_t work = 0;
+	if (alerts->retry) {
+		alert_instances_retry(alerts, now_ns);
+	}
 	if (!alerts->behind) {
 		return false;
 	}
@@ -224,8 +227,9 @@ int alerts_set_rules(
 	for (size_t i = 0; i < count; i++) {
 		copy[i] = rules[i];
 	}
-	memset(alerts->matched, 0, sizeof(alerts->matched));
 	move_instances(alerts, copy, count, now_ns);
+	memset(alerts->matched, 0, sizeof(alerts->matched));
+	alerts->retry = false;
 	free(alerts->rule);
 	alerts->rule = copy;
 	alerts->rules = count;

@@ -82,10 +82,10 @@ int alerts_set_rules(
 
 /* Evaluates the rules against the source's metrics after its commit. No allocation except for an
  * instance seen for the first time; beyond ALERT_OWN_MAX, or half of what others leave for the
- * apps of a user, refused and counted. New metrics beyond what one commit may match (rules.h) are
- * evaluated from a later one on. */
+ * apps of a user, refused and counted, until others end. New metrics beyond what one commit may
+ * match (rules.h) are evaluated from a later one on. */
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns);
-/* Matches some of those. False: there were none. */
+/* Matches some of those, and of the refused after others ended. False: there were none. */
 bool alerts_catch_up(struct alerts *alerts, uint64_t now_ns);
 
 /* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold.

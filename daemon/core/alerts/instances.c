@@ -72,6 +72,8 @@ void alert_instance_end(
 	memmove(alerts->owner + at, alerts->owner + at + 1,
 		(alerts->count - at) * sizeof(alerts->owner[0]));
 	alerts->own = SIZE_MAX;
+	alerts->retry |= alerts->starved;
+	alerts->starved = false;
 	free(instance);
 }
 
@@ -146,6 +148,7 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 		instance = create(alerts, rule, name, owner);
 		if (!instance) {
 			alerts->refused++;
+			alerts->starved = true;
 			return;
 		}
 		instance->metric = metric;
@@ -262,6 +265,7 @@ size_t alert_instances_match(struct alerts *alerts, const struct metric *metric,
 {
 	const struct alert_rule_set set = alert_match_find(&alerts->match, metric->name);
 	const size_t before = alerts->count;
+	const uint64_t refused = alerts->refused, again = alerts->matched[metric->id];
 	size_t work = 1;
 	for (size_t i = 0; i < ALERT_MATCH_WORDS; i++) {
 		for (uint64_t bits = set.bit[i]; bits != 0; bits &= bits - 1) {
@@ -274,5 +278,27 @@ size_t alert_instances_match(struct alerts *alerts, const struct metric *metric,
 		}
 	}
 	alerts->matched[metric->id] = (uint64_t)metric->serial + 1;
+	if (alerts->refused != refused) {
+		alerts->matched[metric->id] |= ALERT_REFUSED;
+		alerts->refused = again & ALERT_REFUSED ? refused : alerts->refused;
+	}
 	return work + ALERT_WORK_INSTANCE * (alerts->count - before);
+}
+
+void alert_instances_retry(struct alerts *alerts, uint64_t now_ns)
+{
+	const uint64_t refused = alerts->refused;
+	alerts->retry = false;
+	alerts->behind = true;
+	for (size_t i = 0; i < METRICS_MAX; i++) {
+		if (alerts->matched[i] & ALERT_REFUSED) {
+			alerts->matched[i] = ALERT_REFUSED;
+		}
+	}
+	for (size_t i = 0; i < alerts->rules; i++) {
+		if (alerts->rule[i].enabled) {
+			alert_instances_restore(alerts, &alerts->rule[i], now_ns);
+		}
+	}
+	alerts->refused = refused;
 }

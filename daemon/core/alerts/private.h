@@ -27,6 +27,8 @@ LIST_HEAD(alert_list, alert_instance);
 
 enum { ALERT_BUCKETS = 256 };
 
+#define ALERT_REFUSED (UINT64_C(1) << 63) /* an instance of the metric was, and is counted */
+
 struct alerts {
 	struct metrics *metrics;
 	struct timeline *timeline;
@@ -39,7 +41,7 @@ struct alerts {
 	uid_t counted;			  /* the owner of own instances */
 	size_t own;			  /* SIZE_MAX: to be counted */
 	/* By slot of the metric: serial + 1 of the one whose rules were looked up (0 = none yet),
-	 * and its instances. */
+	 * with ALERT_REFUSED, and its instances. */
 	uint64_t matched[METRICS_MAX];
 	struct alert_list of[METRICS_MAX];
 	struct alert_list absent;
@@ -47,6 +49,8 @@ struct alerts {
 	struct alert_list bucket[ALERT_BUCKETS];
 	struct alert_store store;
 	bool behind;	      /* the last commits had more new metrics than they may match */
+	bool starved;	      /* an instance was refused since the last one ended, … */
+	bool retry;	      /* … or before: it may come in now */
 	uint64_t refused;     /* instances */
 	uint64_t deferred_ns; /* when one of them may be sent; UINT64_MAX = there is none */
 	uint64_t orphans_ns;  /* when inherited slots that are not restored end; 0 = none */
@@ -75,6 +79,8 @@ void alert_instance_end(struct alerts *alerts, struct alert_instance *instance, 
 	const char *ending);
 /* Looks up the metric's rules. How much of ALERT_WORK_COMMIT that was. */
 size_t alert_instances_match(struct alerts *alerts, const struct metric *metric, uint64_t t_ns);
+/* Others have ended: metrics with a refused instance are to be matched again. */
+void alert_instances_retry(struct alerts *alerts, uint64_t now_ns);
 /* Makes what the rule has from the start: what fired in the previous process, whose metric may come
  * later; of an absent rule the metric that it names, and those that the previous process knew. */
 void alert_instances_restore(struct alerts *alerts, const struct alert_rule *rule, uint64_t now_ns);

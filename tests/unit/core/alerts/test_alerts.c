@@ -349,6 +349,43 @@ START_TEST(device_that_uses_all_leaves_each_user_a_part_on_top)
 }
 END_TEST
 
+static void retire(const char *name)
+{
+	struct metric *metric = metrics_find(metrics, name);
+	alerts_retire(alerts, metric, now_ns);
+	metrics_retire(metrics, metric);
+	while (alerts_catch_up(alerts, now_ns)) {
+	}
+}
+
+static size_t count_instances(size_t rule)
+{
+	return alerts_count(alerts, alerts_rule_at(alerts, rule), now_ns).instances;
+}
+
+START_TEST(what_was_refused_comes_in_when_others_end)
+{
+	const struct alert_rule rules[] = {
+		rule_of("m/*", ALERT_ABOVE, 2), rule_of("never/there", ALERT_ABSENT, NAN)};
+	set_rule(rules[0]);
+	ck_assert_uint_eq(add_metrics_of(0, ALERT_OWN_MAX + 1), 1);
+	while (alerts_catch_up(alerts, now_ns)) {
+	}
+	ck_assert_int_eq(alerts_set_rules(alerts, rules, 2, now_ns), 0);
+	ck_assert_uint_eq(count_instances(1), 0);
+	feed_new(metrics_find(metrics, "m/0_0")); /* the rules have changed: once more */
+	const uint64_t refused = alerts_refused(alerts);
+	retire("m/0_0");
+	ck_assert_uint_eq(count_instances(0), ALERT_OWN_MAX - 1);
+	ck_assert_uint_eq(count_instances(1), 1);
+	retire("m/0_1");
+	ck_assert_uint_eq(count_instances(0), ALERT_OWN_MAX - 1);
+	feed(metrics_find(metrics, "m/0_1024"), 3);
+	ck_assert_uint_eq(alerts_firing(alerts), 1);
+	ck_assert_uint_eq(alerts_refused(alerts), refused);
+}
+END_TEST
+
 START_TEST(limits_are_told)
 {
 	static struct alert_rule rules[ALERT_RULES_MAX + 1];
