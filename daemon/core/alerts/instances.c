@@ -99,7 +99,7 @@ static struct alert_instance *create(
 	}
 	struct alert_instance *instance = mem_zalloc(sizeof(*instance));
 	if (instance && rule->kind == ALERT_SLOPE) {
-		instance->slope = alert_store_slope(&alerts->store, rule, name);
+		instance->slope = alert_store_slope(&alerts->store, rule, name, owner);
 		if (!instance->slope) {
 			free(instance);
 			return NULL;
@@ -109,7 +109,7 @@ static struct alert_instance *create(
 }
 
 static void init(struct alerts *alerts, struct alert_instance *instance,
-	const struct alert_rule *rule, const char *name, uint64_t t_ns)
+	const struct alert_rule *rule, const char *name, uid_t owner, uint64_t t_ns)
 {
 	struct alert *alert = &instance->state.alert;
 	if (proto_glob_instance(rule->metric, name, alert->instance, sizeof(alert->instance)) < 0) {
@@ -119,6 +119,7 @@ static void init(struct alerts *alerts, struct alert_instance *instance,
 	alert->rule = rule;
 	alert->unit = instance->metric ? instance->metric->unit : UNIT_NONE;
 	alert_state_init(&instance->state, t_ns);
+	instance->state.owner = owner;
 	instance->slot = alert_store_restore(&alerts->store, &instance->state);
 	if (alert_notify_pending(alert)) {
 		alerts->deferred_ns = t_ns; /* by the previous process */
@@ -142,7 +143,7 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 		LIST_REMOVE(instance, peers);
 		instance->metric = metric;
 		instance->state.alert.unit = metric ? metric->unit : UNIT_NONE;
-		alerts->owner[index_of(alerts, instance)] = owner;
+		alerts->owner[index_of(alerts, instance)] = instance->state.owner = owner;
 		alerts->own = SIZE_MAX;
 	} else {
 		instance = create(alerts, rule, name, owner);
@@ -152,7 +153,7 @@ void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, co
 			return;
 		}
 		instance->metric = metric;
-		init(alerts, instance, rule, name, t_ns);
+		init(alerts, instance, rule, name, owner, t_ns);
 		LIST_INSERT_HEAD(bucket_of(alerts, rule, name), instance, bucket);
 		alerts->owner[alerts->count] = owner;
 		alerts->instance[alerts->count++] = instance;

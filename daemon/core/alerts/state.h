@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/core/alerts/rules.h"
 #include "daemon/core/metrics/unit.h"
@@ -58,7 +59,8 @@ struct alert_state {
 	/* Since when, without a break: it could clear, it is past critical, it could step down.
 	 * ALERT_NEVER = not now. */
 	uint64_t clear_since_ns, critical_since_ns, calm_since_ns;
-	bool ended; /* set by the caller: the metric has ended, so its NAN is past no limit */
+	bool ended;  /* set by the caller: the metric has ended, so its NAN is past no limit */
+	uid_t owner; /* set by the caller: of the metric; 0 = the device */
 };
 
 const char *alert_phase_name(enum alert_phase phase); /* ok pending firing */

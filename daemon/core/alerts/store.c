@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/accounts.h"
 #include "daemon/util/runfile.h"
 #include "daemon/util/sysops.h"
 #include "proto/fnv.h"
@@ -135,6 +136,7 @@ size_t alert_store_attach(
 	store->inherited_count = 0;
 	memset(store->inherited, 0, sizeof(store->inherited));
 	memset(store->slope_inherited, 0, sizeof(store->slope_inherited));
+	memset(store->slope_owner, 0, sizeof(store->slope_owner));
 	if (!ours) {
 		return 0;
 	}
@@ -214,14 +216,18 @@ int alert_store_restore(struct alert_store *store, struct alert_state *state)
 	return slot;
 }
 
-static int free_slot(const struct alert_store *store)
+/* -1: none that the owner may have. */
+static int free_slot(const struct alert_store *store, uid_t owner)
 {
+	size_t own = 0, all = 0;
+	int unused = -1;
 	for (int i = 0; store->slot && i < ALERT_SLOTS; i++) {
-		if (store->slot[i].rule == 0) {
-			return i;
-		}
+		const bool used = store->slot[i].rule != 0;
+		all += used;
+		own += used && store->slot[i].owner == owner;
+		unused = used || unused >= 0 ? unused : i;
 	}
-	return -1;
+	return accounts_fits(ALERT_SLOTS_OWN, own, all, 1, owner == 0) ? unused : -1;
 }
 
 static uint32_t flags_of(const struct alert *alert)
@@ -261,6 +267,7 @@ static void fill_slot(struct alert_slot *slot, const struct alert_state *state)
 	slot->threshold = alert->threshold;
 	slot->unit = (uint32_t)alert->unit;
 	slot->flags = flags_of(alert);
+	slot->owner = state->owner;
 	snprintf(slot->name, sizeof(slot->name), "%s", alert->rule->name);
 	snprintf(slot->instance, sizeof(slot->instance), "%s", alert->instance);
 	snprintf(slot->metric, sizeof(slot->metric), "%s", alert->metric);
@@ -276,7 +283,7 @@ int alert_store_put(struct alert_store *store, int index, const struct alert_sta
 		return -1;
 	}
 	if (index < 0) {
-		index = free_slot(store);
+		index = free_slot(store, state->owner);
 	}
 	if (index < 0 || same(&store->slot[index], state)) {
 		return index;
@@ -301,19 +308,27 @@ void alert_store_free(struct alert_store *store, int index)
 }
 
 struct alert_slope *alert_store_slope(
-	struct alert_store *store, const struct alert_rule *rule, const char *metric)
+	struct alert_store *store, const struct alert_rule *rule, const char *metric, uid_t owner)
 {
 	const uint64_t key = hash_text(hash_rule(rule), metric) | 1;
-	struct alert_slope *unused = NULL;
+	size_t own = 0, all = 0, unused = ALERT_SLOPES;
 	for (size_t i = 0; store->slope && i < ALERT_SLOPES; i++) {
 		struct alert_slope *slope = &store->slope[i];
 		if (store->slope_inherited[i] && slope->key == key) {
 			store->slope_inherited[i] = false;
+			store->slope_owner[i] = owner;
 			return slope;
 		}
-		unused = !unused && slope->key == 0 ? slope : unused;
+		unused = slope->key == 0 && unused == ALERT_SLOPES ? i : unused;
+		all += slope->key != 0;
+		own += slope->key != 0 && store->slope_owner[i] == owner;
 	}
-	struct alert_slope *slope = unused ? unused : mem_zalloc(sizeof(*slope));
+	const bool stored =
+		unused < ALERT_SLOPES && accounts_fits(ALERT_SLOPES_OWN, own, all, 1, owner == 0);
+	struct alert_slope *slope = stored ? &store->slope[unused] : mem_zalloc(sizeof(*slope));
+	if (stored) {
+		store->slope_owner[unused] = owner;
+	}
 	if (slope) {
 		*slope = (struct alert_slope){.slope = NAN};
 		__atomic_store_n(&slope->key, key, __ATOMIC_RELEASE);

@@ -11,12 +11,19 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/core/alerts/slope.h"
 #include "daemon/core/alerts/state.h"
 
-/* More alerts and slopes than that at a time are not stored. */
-enum { ALERT_SLOTS = 128, ALERT_SLOPES = 64 };
+/* More alerts and slopes than that at a time are not stored, of which one owner has at most the
+ * first number: accounts_fits(). */
+enum {
+	ALERT_SLOTS_OWN = 114,
+	ALERT_SLOTS = ALERT_SLOTS_OWN + ALERT_SLOTS_OWN / 8, /* ACCOUNTS_RESERVE */
+	ALERT_SLOPES_OWN = 57,
+	ALERT_SLOPES = ALERT_SLOPES_OWN + ALERT_SLOPES_OWN / 8
+};
 
 struct alert_slot {
 	uint64_t rule; /* hash of its definition; 0 = free. Written last, cleared first */
@@ -28,7 +35,8 @@ struct alert_slot {
 	double value, threshold;
 	uint32_t phase, severity;
 	uint32_t unit, flags;	    /* SLOT_ bits */
-	uint32_t index, reserved;   /* of the one being written: where it goes; else 0 */
+	uint32_t index;		    /* of the one being written: where it goes; else 0 */
+	uid_t owner;		    /* of the metric; 0 = the device */
 	char name[PROTO_NAME_SIZE]; /* of the rule */
 	char instance[PROTO_PATH_SIZE];
 	char metric[PROTO_PATH_SIZE];
@@ -44,6 +52,7 @@ struct alert_store {
 	size_t inherited_count;
 	struct alert_slope *slope;	    /* ALERT_SLOPES; NULL likewise */
 	bool slope_inherited[ALERT_SLOPES]; /* likewise */
+	uid_t slope_owner[ALERT_SLOPES];    /* 0 while inherited */
 };
 
 size_t alerts_store_bytes(void);
@@ -68,10 +77,10 @@ void alert_store_free(struct alert_store *store, int slot);
 int alert_store_inherited(
 	const struct alert_store *store, const struct alert_rule *rule, size_t *cursor);
 
-/* The window of this rule and metric: an inherited one, a free one of the store, or one of the
- * heap. NULL: no memory. */
+/* The window of this rule and the owner's metric: an inherited one, a free one of the store, or one
+ * of the heap. NULL: no memory. */
 struct alert_slope *alert_store_slope(
-	struct alert_store *store, const struct alert_rule *rule, const char *metric);
+	struct alert_store *store, const struct alert_rule *rule, const char *metric, uid_t owner);
 /* Keep: the next process may use it. slope may be NULL. */
 void alert_store_free_slope(struct alert_store *store, struct alert_slope *slope, bool keep);
 /* Frees the inherited windows that are not in use. */

@@ -168,13 +168,15 @@ START_TEST(a_changed_rule_starts_anew_and_the_old_one_ends)
 }
 END_TEST
 
-START_TEST(more_than_there_is_room_for_is_judged_all_the_same)
+/* So many alerts of one owner. */
+static void fire(const char *prefix, uid_t owner)
 {
 	char name[64];
 	for (int i = 0; i < ALERT_SLOTS + 20; i++) {
-		snprintf(name, sizeof(name), "temperature/z%d", i);
+		snprintf(name, sizeof(name), "temperature/%s%d", prefix, i);
 		struct metric *metric;
 		ck_assert_int_eq(metrics_add(metrics, source, name, UNIT_CELSIUS, &metric), 0);
+		metric->owner = owner;
 	}
 	for (int round = 0; round < 8; round++) {
 		now_ns += SECOND;
@@ -184,7 +186,63 @@ START_TEST(more_than_there_is_room_for_is_judged_all_the_same)
 		metrics_commit(metrics, source, now_ns);
 		alerts_commit(alerts, source, now_ns);
 	}
+}
+
+START_TEST(more_than_there_is_room_for_is_judged_all_the_same)
+{
+	fire("z", 0);
 	ck_assert_uint_eq(alerts_firing(alerts), ALERT_SLOTS + 20);
+}
+END_TEST
+
+START_TEST(a_user_leaves_room_for_the_alerts_of_others)
+{
+	/* also when the daemon is started again and again, and knows no metric yet */
+	for (int life = 0; life < 7; life++) {
+		const char prefix[] = {(char)('a' + life), '\0'};
+		fire(prefix, 1000);
+		start(75);
+	}
+	feed("temperature/cpu", 80, 7);
+	start(75);
+	feed("temperature/cpu", 80, 7);
+	ck_assert_str_eq(heard, "");
+}
+END_TEST
+
+START_TEST(the_device_leaves_room_for_the_alerts_of_a_user)
+{
+	struct metric *metric;
+	fire("device", 0);
+	ck_assert_int_eq(metrics_add(metrics, source, "temperature/x", UNIT_CELSIUS, &metric), 0);
+	metric->owner = 1001;
+	feed("temperature/x", 80, 7);
+	start(75);
+	feed("temperature/x", 80, 7);
+	ck_assert_str_eq(heard, "");
+}
+END_TEST
+
+START_TEST(a_user_leaves_room_for_the_slopes_of_others)
+{
+	struct alert_store store = {0};
+	struct alert_slope *slope[ALERT_SLOPES];
+	struct alert_rule rule = rule_of(1);
+	char name[64];
+	alert_store_attach(&store, memory, boot, now_ns);
+	const struct alert_slope *end = store.slope + ALERT_SLOPES;
+	size_t stored = 0;
+	for (int i = 0; i < ALERT_SLOPES; i++) {
+		snprintf(name, sizeof(name), "m%d", i);
+		slope[i] = alert_store_slope(&store, &rule, name, 1000);
+		stored += slope[i] >= store.slope && slope[i] < end;
+	}
+	ck_assert_uint_eq(stored, (ALERT_SLOPES_OWN + 1) / 2);
+	const struct alert_slope *other = alert_store_slope(&store, &rule, "cpu", 0);
+	ck_assert(other >= store.slope && other < end);
+	for (int i = 0; i < ALERT_SLOPES; i++) {
+		alert_store_free_slope(&store, slope[i], false);
+	}
 }
 END_TEST
 
