@@ -33,6 +33,12 @@ static void grammar_add(struct grammar *grammar, const struct option_spec *table
 		while (i < grammar->count && strcmp(grammar->specs[i]->name, table->name) != 0) {
 			i++;
 		}
+		if (table->letter != 0 && !strchr(grammar->shorts, table->letter)) {
+			grammar->shorts[grammar->short_length++] = table->letter;
+			if (option_needs_argument(table)) {
+				grammar->shorts[grammar->short_length++] = ':';
+			}
+		}
 		if (i < grammar->count) {
 			continue; /* another verb has it */
 		}
@@ -43,12 +49,6 @@ static void grammar_add(struct grammar *grammar, const struct option_spec *table
 			NULL, LONG_CODE + i};
 		grammar->specs[i] = table;
 		grammar->count++;
-		if (table->letter != 0) {
-			grammar->shorts[grammar->short_length++] = table->letter;
-			if (option_needs_argument(table)) {
-				grammar->shorts[grammar->short_length++] = ':';
-			}
-		}
 	}
 }
 
@@ -63,40 +63,29 @@ static void grammar_init(struct grammar *grammar, const struct verb *const *verb
 	}
 }
 
-static const struct option_spec *grammar_spec(const struct grammar *grammar, int code)
-{
-	if (code >= LONG_CODE) {
-		return grammar->specs[code - LONG_CODE];
-	}
-	int i = 0;
-	while (grammar->specs[i]->letter != code) {
-		i++;
-	}
-	return grammar->specs[i];
-}
-
 /* "--recent 5" as well as "--recent=5": a number behind an optional argument belongs to it. */
 static bool is_number(const char *text)
 {
 	return text && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Stores an option where its table says: the common one, or that of the verb. */
+/* Stores an option where its table says: the common one, or that of the verb. any: the option, NULL
+ * for a letter, which may be of another one in each verb. */
 static int store(struct command *command, const struct option_spec *any, int code, const char *text)
 {
-	const struct option_spec *spec =
-		option_find(common_options, any->name, strlen(any->name), 0);
+	const char *name = any ? any->name : NULL;
+	const size_t length = any ? strlen(name) : 0;
+	const struct option_spec *spec = option_find(common_options, name, length, (char)code);
 	if (!spec && !command->verb) {
 		return 0; /* an option without a verb: the usage follows */
 	}
 	if (!spec) {
-		spec = option_find(command->verb->options, any->name, strlen(any->name), 0);
+		spec = option_find(command->verb->options, name, length, (char)code);
 	}
 	if (!spec) {
 		const char letter[] = {(char)code, '\0'};
-		bool is_long = code >= LONG_CODE;
 		fprintf(stderr, "edgeprofctl: '%s' has no option '%s%s'\n", command->verb->name,
-			is_long ? "--" : "-", is_long ? any->name : letter);
+			any ? "--" : "-", any ? name : letter);
 		return -EINVAL;
 	}
 	text = code == 'j' ? "short" : text;
@@ -163,8 +152,9 @@ static int scan(
 			report(grammar, code, argv);
 			return -EINVAL;
 		}
-		const struct option_spec *spec = grammar_spec(grammar, code);
-		if (code >= LONG_CODE && spec->argument && spec->argument[0] == '[' && !optarg &&
+		const struct option_spec *spec =
+			code >= LONG_CODE ? grammar->specs[code - LONG_CODE] : NULL;
+		if (spec && spec->argument && spec->argument[0] == '[' && !optarg &&
 			optind < argc && is_number(argv[optind])) {
 			optarg = argv[optind++];
 		}

@@ -150,7 +150,7 @@ class Terminal:
         self.main, side = pty.openpty()
         self.side = side  # open until the end: what the terminal is left as can be read
         self.before = termios.tcgetattr(side)
-        self.screen = Screen(columns, rows)
+        self.screen, self.raw = Screen(columns, rows), b""
         self.pending, self.decoder = "", codecs.getincrementaldecoder("utf-8")("replace")
         self.size(columns, rows)
         self.child = subprocess.Popen(command, stdin=side, stdout=side, stderr=side, start_new_session=True,
@@ -177,6 +177,7 @@ class Terminal:
     def read(self, seconds):
         ready, _, _ = select.select([self.main], [], [], seconds)
         data = os.read(self.main, 65536) if ready else b""
+        self.raw += data
         text = self.pending + self.decoder.decode(data)
         cut = re.search(r"\x1b(\[[?0-9;]*|[()]|\]\d*)?$", text)
         end = cut.start() if cut else len(text)

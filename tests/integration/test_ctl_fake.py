@@ -312,7 +312,7 @@ class ExitCodes(Case):
         self.assertIn("invalid value 'chrom' for --format; use chrome|csv|json\n", self.ctl("trace", "--format", "chrom", status=64)[1])
         self.assertIn("invalid value 'yaml' for --json; use pretty|short|off\n", self.ctl("status", "--json=yaml", status=64)[1])
         self.assertIn("invalid value 'x' for --recent\n", self.ctl("alerts", "--recent=x", status=64)[1])
-        self.assertIn("'top' has no option '-n'\n", self.ctl("top", "-n", "1", status=64)[1])
+        self.assertIn("'top' has no option '-f'\n", self.ctl("top", "-f", status=64)[1])
         self.assertIn("'top' has no option '--lines'\n", self.ctl("top", "--lines", "1", status=64)[1])
         for words in (["silence", "hot", "-1h"], ["status", "-1yz"], ["history", "a", "-j1"]):
             self.assertIn("unknown option '-1'\n", self.ctl(*words, status=64)[1])

@@ -357,6 +357,10 @@ def test_what_is_no_terminal_is_an_error():
                               env=dict(os.environ, EDGEPROF_RUNTIME_DIR=folder), timeout=60)
         assert done.returncode == 0 and done.stdout.count(b"PIPELINE") == 2, done
         assert not re.search(rb"\x1b", done.stdout)
+        # as top(1): also on a terminal
+        with top(folder, 80, 60, "-b", "-n", "1", "-d", "0.5") as terminal:
+            assert terminal.ends() == 0
+            assert terminal.raw.count(b"PIPELINE") == 1 and b"\x1b" not in terminal.raw, terminal.raw
 
 
 def test_a_terminal_that_hangs_up_ends_it():

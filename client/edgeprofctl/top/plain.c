@@ -90,6 +90,7 @@ static int show_picture(struct ctl *ctl)
 static int print_text(struct ctl *ctl, double interval_ms)
 {
 	ctl->style.fit = true;
+	ctl->style.color = ctl->options.color == COLOR_ALWAYS;
 	for (long updates = 1;; updates++) {
 		int status = show_picture(ctl);
 		if (status == CTL_FINE) {

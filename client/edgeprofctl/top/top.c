@@ -312,10 +312,10 @@ static int run_watch(struct ctl *ctl)
 }
 
 static const struct option_spec options[] = {
-	{"interval", 0, "SPAN", "time between updates, such as 500ms; default: 1s", option_ms,
+	{"interval", 'd', "SPAN", "time between updates, such as 500ms; default: 1s", option_ms,
 		offsetof(struct options, interval_ms)},
-	{"count", 0, "N", "stop after N updates", option_count, offsetof(struct options, count)},
-	{"plain", 0, NULL, "print one block of text for each update", option_flag,
+	{"count", 'n', "N", "stop after N updates", option_count, offsetof(struct options, count)},
+	{"plain", 'b', NULL, "print one block of text for each update", option_flag,
 		offsetof(struct options, plain)},
 	{"all", 'a', NULL, "include apps that ended more than 10 s ago", option_flag,
 		offsetof(struct options, all)},
