@@ -2,6 +2,7 @@
 /* text.c: appends to bounded strings without ever splitting a character. */
 #include "proto/text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,26 @@ void text_join(struct text *text, const char *separator, const char *format, ...
 	va_start(ap, format);
 	text_vadd(text, format, ap);
 	va_end(ap);
+}
+
+struct text_span text_span(uint64_t seconds)
+{
+	static const struct {
+		const char *name;
+		uint64_t seconds;
+	} unit[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}};
+	struct text_span span;
+	size_t i = 0;
+	while (i < 3 && seconds < unit[i].seconds) {
+		i++;
+	}
+	struct text text = TEXT_IN(span.text);
+	text_add(&text, "%" PRIu64 " %s", seconds / unit[i].seconds, unit[i].name);
+	const uint64_t rest = i < 3 ? seconds % unit[i].seconds / unit[i + 1].seconds : 0;
+	if (rest > 0) {
+		text_add(&text, " %" PRIu64 " %s", rest, unit[i + 1].name);
+	}
+	return span;
 }
 
 bool text_starts_with(const char *text, const char *start)

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct text {
 	char *data;
@@ -25,6 +26,12 @@ __attribute__((format(printf, 2, 0))) void text_vadd(
 /* The separator, unless the text is still empty, and then what the format says. */
 __attribute__((format(printf, 3, 4))) void text_join(
 	struct text *text, const char *separator, const char *format, ...);
+
+/* A short text by value: text_span(x).text lives to the end of the expression. */
+struct text_span {
+	char text[32];
+};
+struct text_span text_span(uint64_t seconds); /* "8 s", "3 min 20 s", "1 h": two units at most */
 
 bool text_starts_with(const char *text, const char *start);
 bool text_ends_with(const char *text, const char *end);

@@ -14,6 +14,7 @@
 #include "daemon/core/timeline/timeline.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 static const uint64_t REREAD_MS = 60000;
 /* Less is the time between two reads of clocks. */
@@ -46,7 +47,7 @@ static double note_suspend(struct clock_watch *clock, uint64_t now_ns)
 	}
 	double slept = (double)(clock->suspended_ns - before_ns) / 1e9;
 	timeline_add(clock->core->timeline, now_ns, TIMELINE_CLOCK, TIMELINE_INFO, "clock",
-		"the machine was suspended for %.0f s", slept);
+		"the machine was suspended for %s", text_span((uint64_t)round(slept)).text);
 	alerts_break(clock->core->alerts);
 	return slept;
 }

@@ -26,6 +26,7 @@
 #include "daemon/core/metrics/wallclock.h"
 #include "daemon/util/log.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 enum { FIELDS = 18, FIELD_SIZE = 640 };
 
@@ -145,8 +146,8 @@ static void on_transition(void *ctx, const struct alert_transition *transition)
 	const struct wallclock *wall = ((struct journal *)ctx)->core->wall;
 	char message[FIELD_SIZE - 40], later[64] = "";
 	if (transition->sent_ns != 0) {
-		snprintf(later, sizeof(later), " (%.0f s ago)",
-			(double)(transition->sent_ns - transition->t_ns) / 1e9);
+		snprintf(later, sizeof(later), " (%s ago)",
+			text_span((transition->sent_ns - transition->t_ns) / 1000000000).text);
 	}
 	snprintf(message, sizeof(message), "alert %s%s%s %s%s%s: %s%s%s", alert->rule->name,
 		single ? "" : " of ", single ? "" : alert->instance,

@@ -33,7 +33,7 @@ SICK = {
         {"stage": "preprocess", "priority": "MEDIUM", "share_percent": 12.1, "category_percent": 60.2},
         {"stage": "publish", "priority": "LOW", "share_percent": 1.0}],
     "performance_trends": [{"metric": "process/cam/rss", "per_hour": 12.9e6, "per_hour_least": 9e6,
-                            "text": "rose from 89.2 to 101.5 MiB in the last 600 s"}],
+                            "text": "rose from 89.2 to 101.5 MiB in the last 10 min"}],
     "recommendations": [THROTTLED["advice"][0], CONTENTION["advice"][0], WEAK["advice"][0], "infer: quantize it",
                         "a virtual machine: times of other guests are in the numbers"],
     "throttle_tax": {"share": 0.463, "lost_ms": 44.0, "fps": 8.2, "unthrottled_fps": 14.9, "unthrottled_fps_low": 14.1,
@@ -66,7 +66,7 @@ Opportunities
   infer            HIGH: the model: infer takes 82 % of a frame: quantize it; may save 15 to 25 %
   preprocess       MEDIUM: 12 % of a frame, 60 % of its category
 Trends
-  process/cam/rss  rose from 89.2 to 101.5 MiB in the last 600 s
+  process/cam/rss  rose from 89.2 to 101.5 MiB in the last 10 min
 Note               a virtual machine: times of other guests are in the numbers
 """
 
@@ -101,7 +101,7 @@ WARM = {
         {"metric": "temperature/cpu-thermal", "celsius": 71.2, "trip_celsius": 85.0, "state": "rising_to_trip",
          "steady_celsius": 91.3, "steady_low_celsius": 88.0, "steady_high_celsius": 95.1, "trip_in_s": 250.0,
          "trip_in_low_s": 221.0, "trip_in_high_s": 290.0, "span_s": 600.0,
-         "verdict": "rising: reaches its trip point (85.0 °C) in 250 s (221 to 290)"},
+         "verdict": "rising: reaches its trip point (85.0 °C) in 4 min 10 s (3 min 41 s to 4 min 50 s)"},
         {"metric": "temperature/gpu-thermal", "celsius": 55.0, "trip_celsius": None, "state": "unknown", "span_s": 9.0,
          "verdict": "unknown: less than 60 s of history", "reason": "less than 60 s of history"}],
     "plans": [
@@ -111,7 +111,7 @@ WARM = {
         {"arrangement": "pipelined", "fps": 30.0, "deadline_ms": 33.0, "frames": 12, "reason": "only 12 frames"}]}
 WARM_TEXT = """\
 METRIC                       NOW     TRIP   STEADY                        IN  VERDICT
-temperature/cpu-thermal  71.2 °C  85.0 °C  91.3 °C  88.0 to 95.1  4 min 10 s  rising: reaches its trip point (85.0 °C) in 250 s (221 to 290)
+temperature/cpu-thermal  71.2 °C  85.0 °C  91.3 °C  88.0 to 95.1  4 min 10 s  rising: reaches its trip point (85.0 °C) in 4 min 10 s (3 min 41 s to 4 min 50 s)
 temperature/gpu-thermal  55.0 °C        -        -                         -  unknown: less than 60 s of history
 
 ARRANGEMENT   FPS  DEADLINE ms   MISSED                      P50 ms  P95 ms  P99 ms  MAX FPS  NOTE

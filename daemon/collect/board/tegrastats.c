@@ -18,6 +18,7 @@
 #include "daemon/collect/lib/lines.h"
 #include "daemon/collect/sched/registry.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 enum {
 	LINE_BYTES = 16384,	   /* the longest known line has 900, 128 cores have 2000 */
@@ -260,7 +261,7 @@ static void end_hung(struct tegrastats_source *source, uint64_t quiet_ns)
 		return;
 	}
 	char why[CHILD_WHY_SIZE];
-	snprintf(why, sizeof(why), "hung: no line for %" PRIu64 " s", quiet_ns / 1000000000);
+	snprintf(why, sizeof(why), "hung: no line for %s", text_span(quiet_ns / 1000000000).text);
 	child_restart(&source->child, why, false);
 	source->failed = true;
 }

@@ -132,10 +132,10 @@ int alerts_silence(struct alerts *alerts, const struct alert_silence *silence)
 	if (r < 0) {
 		return r;
 	}
-	const double seconds = (double)(silence->until_ns - silence->from_ns) / 1e9;
+	const uint64_t span_ns = silence->until_ns - silence->from_ns;
 	report(alerts, silence->rule, silence->instance, silence->from_ns,
-		"silenced for %.0f s by uid %u%s%s", ceil(seconds), (unsigned)silence->uid,
-		silence->note[0] ? ": " : "", silence->note);
+		"silenced for %s by uid %u%s%s", text_span((span_ns + 999999999) / 1000000000).text,
+		(unsigned)silence->uid, silence->note[0] ? ": " : "", silence->note);
 	refresh(alerts, silence->from_ns);
 	set_due(alerts);
 	return 0;

@@ -8,6 +8,7 @@
 
 #include "daemon/core/alerts/private.h"
 #include "daemon/core/alerts/text.h"
+#include "proto/text.h"
 
 void alert_subject(const char *rule, const char *instance, char ret[2 * PROTO_NAME_SIZE])
 {
@@ -30,8 +31,8 @@ static void put_on_timeline(
 		: alert->notifier.acked ? " (acknowledged)"
 					: " (silenced)");
 	if (transition->sent_ns != 0) {
-		snprintf(remark, sizeof(remark), " (sent %.0f s later)",
-			(double)(transition->sent_ns - transition->t_ns) / 1e9);
+		snprintf(remark, sizeof(remark), " (sent %s later)",
+			text_span((transition->sent_ns - transition->t_ns) / 1000000000).text);
 	}
 	timeline_add(alerts->timeline, transition->t_ns,
 		transition->quiet ? TIMELINE_SILENCED : TIMELINE_ALERT,

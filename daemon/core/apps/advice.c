@@ -172,8 +172,8 @@ static void relax(struct advice *advice, const struct advice_options *options,
 						  : advice->wait_ns;
 	advice->calm_ns = advice->calm_ns ? advice->calm_ns : now_ns;
 	if (now_ns - advice->calm_ns >= advice->wait_ns) {
-		snprintf(advice->reason, sizeof(advice->reason), "calm for %.0f s",
-			(double)(now_ns - advice->calm_ns) / 1e9);
+		snprintf(advice->reason, sizeof(advice->reason), "calm for %s",
+			text_span((now_ns - advice->calm_ns) / 1000000000).text);
 		enter(advice, (enum proto_advice_level)(advice->level - 1), now_ns);
 		advice->lowered_ns = now_ns;
 	}

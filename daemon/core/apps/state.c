@@ -11,6 +11,7 @@
 
 #include "daemon/core/apps/apps_private.h"
 #include "daemon/core/stages/open.h"
+#include "proto/text.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 
@@ -77,8 +78,8 @@ bool app_has_rate(const struct app *app, const struct pulse *pulse, uint64_t now
 	if (app->processes == 0) {
 		snprintf(reason->text, sizeof(reason->text), "app ended");
 	} else if (idle_ns > 0) {
-		snprintf(reason->text, sizeof(reason->text), "no event for %" PRIu64 " s",
-			idle_ns / 1000000000);
+		snprintf(reason->text, sizeof(reason->text), "no event for %s",
+			text_span(idle_ns / 1000000000).text);
 	}
 	return app->processes > 0 && idle_ns == 0;
 }
@@ -136,13 +137,18 @@ static bool is_around_another(const struct app_hangs *hangs, const struct app_ha
 static void report_hang(struct apps *apps, const struct app *app, const struct app_hang *hang,
 	bool ended, uint64_t now_ns)
 {
-	char frame[40] = "";
+	char frame[40] = "", span[32];
+	const uint64_t span_ns = now_ns - hang->start_ns;
+	snprintf(span, sizeof(span), "%.1f s", (double)span_ns / 1e9);
+	if (span_ns >= UINT64_C(60000000000)) {
+		snprintf(span, sizeof(span), "%s", text_span(span_ns / 1000000000).text);
+	}
 	if (hang->frame != PROTO_NO_FRAME) {
 		snprintf(frame, sizeof(frame), ", frame %" PRIu64, hang->frame);
 	}
 	timeline_add(apps->timeline, now_ns, TIMELINE_APP, ended ? TIMELINE_INFO : TIMELINE_WARNING,
-		app->name, "%s in `%s` %s %.1f s%s", ended ? "went on" : "hangs", hang->stage->name,
-		ended ? "after" : "for", (double)(now_ns - hang->start_ns) / 1e9, frame);
+		app->name, "%s in `%s` %s %s%s", ended ? "went on" : "hangs", hang->stage->name,
+		ended ? "after" : "for", span, frame);
 }
 
 /* An open stage, as it would be noted. */

@@ -71,25 +71,6 @@ bool timeline_boot_at(const struct archive *archive, size_t index, struct archiv
 	return true;
 }
 
-/* "3 min 20 s", the two largest units. */
-static void span_text(int64_t seconds, char *text, size_t size)
-{
-	static const struct {
-		const char *name;
-		int64_t seconds;
-	} unit[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}};
-	size_t i = 0;
-	while (i < 3 && seconds < unit[i].seconds) {
-		i++;
-	}
-	struct text span = text_in(text, size);
-	text_add(&span, "%" PRId64 " %s", seconds / unit[i].seconds, unit[i].name);
-	int64_t rest = i < 3 ? seconds % unit[i].seconds / unit[i + 1].seconds : 0;
-	if (rest > 0) {
-		text_add(&span, " %" PRId64 " %s", rest, unit[i + 1].name);
-	}
-}
-
 static struct timeline_entry *add(struct list *list)
 {
 	if (list->count == list->room) {
@@ -105,16 +86,15 @@ static struct timeline_entry *add(struct list *list)
 static void describe_reboot(struct timeline_entry *entry, const struct archive *archive,
 	const struct archive_boot *before, const struct archive_boot *boot, int64_t begin_us)
 {
-	char off[48];
 	int64_t seconds = (begin_us - before->last_us) / 1000000;
 	bool cut = timeline_boot_end(archive, before->seq) == BOOT_CUT;
 	bool known = before->last_us > 0 && seconds >= 0;
 	entry->kind = TIMELINE_DAEMON;
 	entry->level = cut ? TIMELINE_WARNING : TIMELINE_INFO;
 	snprintf(entry->subject, sizeof(entry->subject), "edgeprofd");
-	span_text(seconds, off, sizeof(off));
 	snprintf(entry->text, sizeof(entry->text), "reboot: boot %" PRIu32 "%s%s%s%s", boot->seq,
-		known ? ", the device was off or not recorded for " : "", known ? off : "",
+		known ? ", the device was off or not recorded for " : "",
+		known ? text_span((uint64_t)seconds).text : "",
 		cut ? "; the previous boot ended without a stop" : "",
 		before->synced && boot->synced ? "" : "; the clock was not synchronised");
 }

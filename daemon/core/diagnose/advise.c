@@ -209,9 +209,9 @@ static void add_trends(const struct facts *facts, struct improvements *ret)
 		trend->per_hour_least = 3600 * least / facts->span_s;
 		/* Not by the hour: a minute says nothing of the next hour. Nor by the slope, which
 		 * is more than was measured where it rose in a part of the time. */
-		text_add(&text, "rose from %.1f to %.1f %s in the last %.0f s",
-			series->begin / divisor, series->mean.now / divisor,
-			large ? "GiB" : trends[i].unit, facts->span_s);
+		text_add(&text, "rose from %.1f to %.1f %s in the last %s", series->begin / divisor,
+			series->mean.now / divisor, large ? "GiB" : trends[i].unit,
+			text_span((uint64_t)round(facts->span_s)).text);
 	}
 }
 

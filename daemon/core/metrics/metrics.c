@@ -14,6 +14,7 @@
 
 #include "daemon/util/index.h"
 #include "daemon/util/sysops.h"
+#include "proto/text.h"
 
 enum { FIRST_CAPACITY = 16 };
 
@@ -218,8 +219,8 @@ struct metric_reason metric_reason(const struct metric *metric, uint64_t now_ns)
 {
 	struct metric_reason reason = {""};
 	if (metric->reason && metric->value_ns > 0 && now_ns > metric->value_ns) {
-		snprintf(reason.text, sizeof(reason.text), "%s for %" PRIu64 " s", metric->reason,
-			(now_ns - metric->value_ns) / 1000000000);
+		snprintf(reason.text, sizeof(reason.text), "%s for %s", metric->reason,
+			text_span((now_ns - metric->value_ns) / 1000000000).text);
 	} else if (metric->reason) {
 		snprintf(reason.text, sizeof(reason.text), "%s", metric->reason);
 	}

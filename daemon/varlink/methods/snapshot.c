@@ -18,6 +18,7 @@
 #include "daemon/core/status/facts.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
+#include "proto/text.h"
 
 /* The stage whose mean is the latency of inference. */
 #define INFERENCE_STAGE "infer"
@@ -82,8 +83,9 @@ static const struct metric *current(
 		return metric;
 	}
 	if (metric && state == SOURCE_STALE) {
-		snprintf(reason, REASON_SIZE, "source %s is stale: the last value is %.0f s old",
-			source->name, row_age_ms(call->now_ns, metric->t_ns) / 1000);
+		snprintf(reason, REASON_SIZE, "source %s is stale: the last value is %s old",
+			source->name,
+			text_span((uint64_t)row_age_ms(call->now_ns, metric->t_ns) / 1000).text);
 	} else if (!source->wanted) {
 		snprintf(reason, REASON_SIZE, "source %s is switched off", source->name);
 	} else if (state == SOURCE_OK && metric) {

@@ -85,9 +85,9 @@ START_TEST(a_suspend_is_no_step_of_the_wall_clock)
 		int64_t ahead_s, slept_s;
 		const char *texts[2];
 	} look[] = {
-		{7200, 7200, {"the machine was suspended for 7200 s"}},
+		{7200, 7200, {"the machine was suspended for 2 h"}},
 		{7260, 7200,
-			{"the machine was suspended for 7200 s",
+			{"the machine was suspended for 2 h",
 				"the wall clock was set by +60.000 s"}},
 		{-60, 0, {"the wall clock was set by -60.000 s"}},
 	};

@@ -180,7 +180,7 @@ START_TEST(a_trend_is_certain_and_matters)
 	ck_assert_double_eq_tol(improvements.trend[0].per_hour, 69 * MIB, 1);
 	ck_assert_double_eq_tol(improvements.trend[0].per_hour_least, 54 * MIB, 1);
 	ck_assert_str_eq(
-		improvements.trend[0].text, "rose from 90.0 to 101.5 MiB in the last 600 s");
+		improvements.trend[0].text, "rose from 90.0 to 101.5 MiB in the last 10 min");
 	rss->slope_low = -1;
 	judge();
 	ck_assert_uint_eq(improvements.trends, 0);
@@ -198,7 +198,8 @@ START_TEST(a_trend_is_never_more_than_was_measured)
 	hot->begin = 49;
 	judge();
 	ck_assert_double_eq_tol(improvements.trend[0].per_hour_least, 34 * 6, 1e-6);
-	ck_assert_str_eq(improvements.trend[0].text, "rose from 49.0 to 83.0 °C in the last 600 s");
+	ck_assert_str_eq(
+		improvements.trend[0].text, "rose from 49.0 to 83.0 °C in the last 10 min");
 	hot->begin = 82; /* what rose fell again */
 	judge();
 	ck_assert_uint_eq(improvements.trends, 0);

@@ -33,6 +33,19 @@ START_TEST(the_first_of_a_list_has_no_separator)
 }
 END_TEST
 
+START_TEST(a_span_has_two_units_at_most)
+{
+	ck_assert_str_eq(text_span(0).text, "0 s");
+	ck_assert_str_eq(text_span(59).text, "59 s");
+	ck_assert_str_eq(text_span(60).text, "1 min");
+	ck_assert_str_eq(text_span(61).text, "1 min 1 s");
+	ck_assert_str_eq(text_span(3600).text, "1 h");
+	ck_assert_str_eq(text_span(3659).text, "1 h");
+	ck_assert_str_eq(text_span(90000).text, "1 d 1 h");
+	ck_assert_uint_lt(strlen(text_span(UINT64_MAX).text), sizeof(struct text_span) - 1);
+}
+END_TEST
+
 START_TEST(a_character_is_never_split)
 {
 	static const char *const characters[] = {"é", "€", "😀"};

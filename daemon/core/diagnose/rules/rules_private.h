@@ -123,9 +123,9 @@ double clamp01(double value);		     /* NAN: 0 */
 struct word {
 	char text[48];
 };
-struct word number(double value);    /* with as many decimals as matter */
-struct word duration(double value);  /* "40 s", "4 min", "3.2 h" */
-struct word byte_word(double value); /* "3.1 GiB" */
+struct word number(double value);	 /* with as many decimals as matter */
+struct text_span duration(double value); /* "40 s", "4 min", "3 h 10 min" */
+struct word byte_word(double value);	 /* "3.1 GiB" */
 /* Append to the text: a number between two strings, "infer 82 % of the frame; ", " for 4 min",
  * "stress (4711)". What is not known is omitted with its strings. */
 void say(struct judged *judged, const char *before, double value, const char *after);

@@ -42,12 +42,11 @@ struct word number(double value)
 	return word_of(size < 0.005 || size >= 100 ? 0 : size < 1 ? 2 : 1, value, "");
 }
 
-struct word duration(double value)
+struct text_span duration(double value)
 {
-	return value < 120	? word_of(0, value, " s")
-	       : value < 7200	? word_of(0, value / 60, " min")
-	       : value < 172800 ? word_of(1, value / 3600, " h")
-				: word_of(0, value / 86400, " days");
+	const double step = value < 600 ? 1 : value < 36000 ? 60 : 3600;
+	const double known = fmin(fmax(or_zero(value), 0), 1e12);
+	return text_span((uint64_t)(round(known / step) * step));
 }
 
 struct word byte_word(double value)

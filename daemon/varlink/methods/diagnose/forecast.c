@@ -104,9 +104,12 @@ static void put_verdict(struct json *out, const struct zone *zone)
 		text_add(&text, "%s", forecast->reason);
 		break;
 	case FORECAST_REACHES:
-		text_add(&text, "%s (%.1f °C) in %.0f s (%.0f to %.0f)", zone->trip_text,
-			zone->trip, forecast->to_trip_s, forecast->to_trip_low_s,
-			forecast->to_trip_high_s);
+		text_add(&text, "%s (%.1f °C) in %s (%s to %s)", zone->trip_text, zone->trip,
+			text_span((uint64_t)forecast->to_trip_s).text,
+			text_span((uint64_t)forecast->to_trip_low_s).text,
+			isfinite(forecast->to_trip_high_s)
+				? text_span((uint64_t)forecast->to_trip_high_s).text
+				: "later");
 		break;
 	case FORECAST_AT_TRIP:
 		text_add(&text, "%s (%.1f °C)", zone->trip_text, zone->trip);

@@ -64,6 +64,8 @@ START_TEST(an_idle_stage_has_no_rate)
 	null_because("stage/cam/infer/rate", "no event");
 	ck_assert_str_eq(metric_reason(metric("stage/cam/infer/rate"), T0 + 10 * S).text,
 		"no event for 9 s");
+	ck_assert_str_eq(metric_reason(metric("stage/cam/infer/rate"), T0 + 71 * S).text,
+		"no event for 1 min 10 s");
 	ck_assert_int_eq(app_state(p->app, T0 + 10 * S), APP_IDLE);
 	put_run(p, 0, T0 + 11 * S, 10 * MS);
 	apps_sample(apps, T0 + 12 * S);
@@ -108,6 +110,8 @@ START_TEST(idle_frames_have_no_rate_and_the_app_goes_on_with_its_stages)
 	null_because("frame/cam/fps", "no event");
 	ck_assert(!app_has_rate(p->app, pulse, T0 + 9 * S, &reason));
 	ck_assert_str_eq(reason.text, "no event for 8 s");
+	ck_assert(!app_has_rate(p->app, pulse, T0 + 3601 * S, &reason));
+	ck_assert_str_eq(reason.text, "no event for 1 h");
 	ck_assert_int_eq(app_state(p->app, T0 + 9 * S), APP_IDLE);
 	put_run(p, 0, T0 + 9 * S, MS);
 	ck_assert_int_eq(app_state(p->app, T0 + 10 * S), APP_RUNNING);
