@@ -3,10 +3,6 @@
  * libFuzzer target: blocks of an archive made of any bytes, with a checksum that is right, so that
  * what lies behind it is reached. Scan and query must survive; what the scan takes, the query
  * reads.
- *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -ffunction-sections \
- *         -Wl,--gc-sections -I. tests/fuzz/fuzz_archive.c \
- *         daemon/core/{archive,history,timeline,metrics}/*.c daemon/util/*.c \
- *         proto/{name,text,utf8}.c -lm
  */
 #include <errno.h>
 #include <stdint.h>

@@ -2,8 +2,6 @@
 /*
  * libFuzzer target: what the scan lets through, cJSON must read, and print as something that the
  * scan lets through again.
- *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
- *         tests/fuzz/fuzz_json_scan.c proto/json_scan.c proto/utf8.c proto/varlink.c -lcjson -lm
  */
 #include "proto/varlink.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the reader of mappings: the input is a script of words written anywhere into a good
- * mapping, records put by the rules, drains and new readers. Short form: test_ring.c. Long form:
- *     clang -g -O1 -std=c11 -D_GNU_SOURCE -I. -fsanitize=fuzzer,address,undefined \
- *         tests/fuzz/fuzz_ring.c daemon/ingest/ring.c proto/mapping.c daemon/util/sysops.c
+ * mapping, records put by the rules, drains and new readers. See test_ring.c, too.
  */
 #include "daemon/ingest/ring.h"
 #include "tests/unit/ingest/ring_writer.h"

@@ -2,8 +2,6 @@
 /*
  * libFuzzer target: whatever a datagram holds, each line is told once, what is told lies inside the
  * datagram, and numbers are finite.
- *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
- *         tests/fuzz/fuzz_statsd.c proto/statsd/statsd.c proto/statsd/number.c -lm
  */
 #include "proto/statsd/statsd.h"
 

@@ -2,9 +2,6 @@
 /*
  * libFuzzer target: whatever the bytes are, limits hold, names are text, percentages are
  * percentages, and not a byte outside the line is read.
- *     clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -I. \
- *         tests/fuzz/fuzz_tegrastats.c proto/tegrastats/*.c -lm -o /tmp/fuzz_tegrastats
- *     /tmp/fuzz_tegrastats -max_len=4096 /tmp/corpus tests/fixtures/tegrastats
  */
 #include <stdint.h>
 #include <stdio.h>
