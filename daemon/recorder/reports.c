@@ -28,7 +28,7 @@
 
 /* ---- files: on a thread, nothing shared ---- */
 
-enum { UNKNOWN = REPORT_FILES_MAX }; /* in place of an entry: of a previous start */
+enum { UNKNOWN = REPORT_FILES_MAX }; /* in place of an entry */
 
 static int open_reports(const char *dir)
 {
@@ -102,10 +102,43 @@ static bool scan_report(void *ctx, int folder, const char *name)
 	return true;
 }
 
+static void note_owner(struct report_owners *owners, const char *name, uid_t uid)
+{
+	size_t at = entry_of(owners, name);
+	at = at < UNKNOWN ? at : entry_of(owners, "");
+	if (at < UNKNOWN) {
+		memcpy(owners->owner[at].file, name, strlen(name) + 1);
+		owners->owner[at].uid = uid;
+	}
+}
+
+/* Of a report that a previous start wrote: its second line names the user. */
+static bool recall_owner(void *ctx, int folder, const char *name)
+{
+	char head[PROTO_NAME_SIZE + 64] = "";
+	unsigned uid;
+	if (!text_ends_with(name, ".txt") || strlen(name) >= PROTO_NAME_SIZE + strlen(".txt") ||
+		entry_of(ctx, name) != UNKNOWN) {
+		return true;
+	}
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && pread(fd, head, sizeof(head) - 1, 0) > 0 &&
+		sscanf(head, "REPORT OF %*s User %u", &uid) == 1) {
+		note_owner(ctx, name, uid);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return true;
+}
+
 /* Evicts the oldest of the user who has most, until there is room for one more. */
 static void make_room(int folder, struct report_owners *owners, const char *but, size_t length)
 {
 	struct scan scan = {.unknown = 0};
+	if (owners) {
+		folder_list(folder, SIZE_MAX, recall_owner, owners);
+	}
 	for (;;) {
 		scan = (struct scan){.but = but, .owners = owners, .others = scan.unknown};
 		folder_list(folder, SIZE_MAX, scan_report, &scan);
@@ -122,16 +155,6 @@ static void make_room(int folder, struct report_owners *owners, const char *but,
 		if (at < UNKNOWN) {
 			owners->owner[at].file[0] = '\0';
 		}
-	}
-}
-
-static void note_owner(struct report_owners *owners, const char *name, uid_t uid)
-{
-	size_t at = entry_of(owners, name);
-	at = at < UNKNOWN ? at : entry_of(owners, "");
-	if (at < UNKNOWN) {
-		memcpy(owners->owner[at].file, name, strlen(name) + 1);
-		owners->owner[at].uid = uid;
 	}
 }
 

@@ -24,7 +24,7 @@ enum {
 	REPORT_PATH_SIZE = 256,
 };
 
-/* Whose they are, as far as this start of the daemon wrote them. Zeroed = none. */
+/* Whose they are. Zeroed = none: after a start of the daemon the files say it. */
 struct report_owners {
 	struct {
 		char file[PROTO_NAME_SIZE + 8];

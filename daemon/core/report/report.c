@@ -149,6 +149,7 @@ void report_head(struct report *report)
 	struct app_accounting events;
 	app_accounting(app, &events);
 	report_line(report, "REPORT OF %s", app->name);
+	report_line(report, "User        %u", (unsigned)app->uid);
 	report_line(report, "State       %s (%s)", state_of(app, report->end_ns),
 		moment_of(wall, report->end_ns).text);
 	char run[32] = "";

@@ -225,6 +225,24 @@ START_TEST(the_user_who_has_most_gives_first)
 }
 END_TEST
 
+START_TEST(a_restart_forgets_no_owner)
+{
+	char app[16], name[40], text[64];
+	for (int i = 0; i < 2 * REPORT_FILES_MAX; i++) {
+		const unsigned uid = i < 3 ? 7 : 4294967294;
+		memset(&owners, 0, sizeof(owners));
+		snprintf(app, sizeof(app), "app%d", i);
+		snprintf(text, sizeof(text), "REPORT OF %s\nUser        %u\n", app, uid);
+		ck_assert_int_eq(report_file_write(dir, &owners, app, uid, text, strlen(text)), 0);
+		snprintf(name, sizeof(name), "reports/%s.txt", app);
+		age(name, i);
+	}
+	ck_assert_uint_eq(each_report(NULL), REPORT_FILES_MAX);
+	ck_assert(there("reports/app0.txt") && there("reports/app2.txt"));
+	ck_assert(!there("reports/app3.txt"));
+}
+END_TEST
+
 /* The daemon's part: apps end, and their reports are written one after the other. */
 
 static uv_loop_t loop;
@@ -335,6 +353,7 @@ START_TEST(all_that_end_at_once_are_written_in_order_and_it_closes_when_done)
 	ck_assert_int_eq(strncmp(order, "a:1 a:4 b:5 c0:9 ", 17), 0);
 	has_report("a", 4);
 	has_report("b", 5);
+	ck_assert(text_starts_with(content("reports/b.txt"), "REPORT OF b\nUser        1000\n"));
 }
 END_TEST
 

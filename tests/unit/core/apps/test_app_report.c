@@ -98,6 +98,7 @@ static struct app_process *golden(void)
 
 static const char golden_text[] =
 	"REPORT OF cam\n"
+	"User        1000\n"
 	"State       ended (2025-11-21 07:45:25 +0200)\n"
 	"Began       2025-11-21 07:40:25 +0200, 300.0 s before, 1 start\n"
 	"Frames      11; 23.92 fps (frames over time), 26.89 fps (mean of 1/dt)\n"
