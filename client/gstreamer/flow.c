@@ -10,6 +10,7 @@
 #include <gst/base/gstbasesink.h>
 
 #include "proto/mapping.h"
+#include "proto/name.h"
 
 enum { DEPTH = 64 }; /* pushes within each other */
 
@@ -104,13 +105,10 @@ static void push(GstPad *object, const void *item, GstBuffer *first, GstClockTim
 
 /* How long a sink waited for its clock: until the running time of the buffer, with latency and
  * offsets, as gst_base_sink_adjust_time() has it. */
-static uint64_t clock_wait(GstPad *object, uint64_t pts, uint64_t took_ns)
+static uint64_t clock_wait(GstBaseSink *sink, uint64_t pts, uint64_t took_ns)
 {
-	GstPad *peer = gst_pad_get_peer(object);
-	GstElement *parent = peer ? gst_pad_get_parent_element(peer) : NULL;
-	GstBaseSink *sink = parent && GST_IS_BASE_SINK(parent) ? GST_BASE_SINK(parent) : NULL;
-	GstClock *clock =
-		sink && gst_base_sink_get_sync(sink) ? gst_element_get_clock(parent) : NULL;
+	GstElement *parent = GST_ELEMENT(sink);
+	GstClock *clock = gst_base_sink_get_sync(sink) ? gst_element_get_clock(parent) : NULL;
 	uint64_t wait_ns = 0;
 	if (clock && sink->segment.format == GST_FORMAT_TIME) {
 		uint64_t running =
@@ -125,9 +123,34 @@ static uint64_t clock_wait(GstPad *object, uint64_t pts, uint64_t took_ns)
 		}
 	}
 	gst_clear_object(&clock);
-	gst_clear_object(&parent);
-	gst_clear_object(&peer);
 	return wait_ns;
+}
+
+/* Elements say the sum each time. */
+static void note_dropped(struct element *own, guint64 dropped)
+{
+	if (dropped > own->dropped_count) {
+		edgeprof_counter(
+			element_name(own, "dropped", NULL), (double)(dropped - own->dropped_count));
+		thread.late = own;
+	}
+	own->dropped_count = dropped;
+}
+
+/* A sink that drops what is late, but sends no QoS messages, has to be asked. */
+static void ask_dropped(struct element *own, GstBaseSink *sink)
+{
+	GstStructure *stats = NULL;
+	guint64 dropped;
+	if (gst_base_sink_is_qos_enabled(sink) || gst_base_sink_get_max_lateness(sink) < 0 ||
+		!g_object_class_find_property(G_OBJECT_GET_CLASS(sink), "stats")) {
+		return; /* the property is there from GStreamer 1.18 on */
+	}
+	g_object_get(sink, "stats", &stats, NULL);
+	if (stats && gst_structure_get_uint64(stats, "dropped", &dropped)) {
+		note_dropped(own, dropped);
+	}
+	g_clear_pointer(&stats, gst_structure_free);
 }
 
 static void write_frame(void)
@@ -155,11 +178,21 @@ static void leave_sink(
 {
 	struct element *own = entry->to->own;
 	uint64_t end_ns = entry->start_ns + took_ns;
-	uint64_t wait_ns =
-		entry->pts != GST_CLOCK_TIME_NONE ? clock_wait(object, entry->pts, took_ns) : 0;
+	uint64_t wait_ns = 0;
+	GstPad *peer = gst_pad_get_peer(object);
+	GstElement *parent = peer ? gst_pad_get_parent_element(peer) : NULL;
+	if (parent && GST_IS_BASE_SINK(parent)) {
+		GstBaseSink *sink = GST_BASE_SINK(parent);
+		wait_ns = entry->pts != GST_CLOCK_TIME_NONE ? clock_wait(sink, entry->pts, took_ns)
+							    : 0;
+		ask_dropped(own, sink);
+	}
+	gst_clear_object(&parent);
+	gst_clear_object(&peer);
 	if (wait_ns > 0) {
-		char name[sizeof(own->name) + 8];
-		g_snprintf(name, sizeof(name), "%s_sync", own->name);
+		char name[PROTO_NAME_SIZE]; /* what is cut is not the end */
+		g_snprintf(name, sizeof(name), "%.*s_sync", (int)(sizeof(name) - sizeof("_sync")),
+			own->name);
 		edgeprof_complete(edgeprof_stage_declare(name, "wait", NULL, 0), entry->start_ns,
 			wait_ns, entry->frame);
 	}
@@ -322,7 +355,7 @@ static void on_state(void *self, GstClockTime time, GstElement *object, GstState
 	}
 }
 
-/* Sinks and decoders report what they drop because it is late, each time with the sum. */
+/* Sinks and decoders report what they drop because it is late. */
 static void on_message(void *self, GstClockTime time, GstElement *object, GstMessage *message)
 {
 	(void)self;
@@ -334,15 +367,9 @@ static void on_message(void *self, GstClockTime time, GstElement *object, GstMes
 		GST_MESSAGE_SRC(message) == GST_OBJECT(object)) {
 		gst_message_parse_qos_stats(message, &format, &processed, &dropped);
 	}
-	if (dropped == GST_CLOCK_TIME_NONE) {
-		return;
+	if (dropped != GST_CLOCK_TIME_NONE) {
+		note_dropped(own, dropped);
 	}
-	if (dropped > own->dropped_count) {
-		edgeprof_counter(
-			element_name(own, "dropped", NULL), (double)(dropped - own->dropped_count));
-		thread.late = own;
-	}
-	own->dropped_count = dropped;
 }
 
 void flow_hook(GstTracer *tracer)

@@ -136,7 +136,6 @@ static struct pad *pad_new(struct element *own, bool is_sink)
 	pad->stream = pad->number = pad->origin = 0;
 	pad->last = EDGEPROF_NO_FRAME;
 	pad->begun = GST_CLOCK_TIME_NONE;
-	pad->packets = true; /* until it has caps */
 	pad->audio = false;
 	pad->head = pad->tail = pad->mask = pad->beyond = pad->missed = 0;
 	if (!own || !is_sink || own->kind == ELEMENT_SINK) {
@@ -176,6 +175,17 @@ void pad_learn(struct pad *pad, GstEvent *event)
 	}
 }
 
+/* An appsrc says that its buffers have times: they are frames without caps, too. */
+static bool is_timed(GstElement *object)
+{
+	GstFormat format = GST_FORMAT_UNDEFINED;
+	GParamSpec *spec = g_object_class_find_property(G_OBJECT_GET_CLASS(object), "format");
+	if (spec && spec->value_type == GST_TYPE_FORMAT) {
+		g_object_get(object, "format", &format, NULL);
+	}
+	return format == GST_FORMAT_TIME;
+}
+
 /* Pads of bins have no element of their own, nor have the pads inside that stand for them. */
 static struct pad *pad_make(GstPad *object)
 {
@@ -184,12 +194,14 @@ static struct pad *pad_make(GstPad *object)
 		return NULL;
 	}
 	struct element *own = parent && !GST_IS_BIN(parent) ? element_of(parent) : NULL;
+	const bool timed = own && is_timed(parent);
 	GstEvent *known[] = {gst_pad_get_sticky_event(object, GST_EVENT_SEGMENT, 0),
 		gst_pad_get_sticky_event(object, GST_EVENT_CAPS, 0)};
 	g_mutex_lock(&objects.lock);
 	struct pad *pad = pad_known(object);
 	if (!pad) {
 		pad = pad_new(own, gst_pad_get_direction(object) == GST_PAD_SINK);
+		pad->packets = !timed; /* until it has caps */
 		for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
 			if (known[i]) {
 				pad_learn(pad, known[i]);

@@ -267,12 +267,42 @@ print(counts["b"])
 
 
 def test_late_buffers_that_a_sink_drops_are_no_frames():
+    for qos in ("true", "false"):
+        with Daemon() as daemon:
+            launch("videotestsrc num-buffers=40 ! video/x-raw,width=32,height=32,framerate=100/1"
+                   f" ! identity sleep-time=30000 ! fakesink sync=true qos={qos} max-lateness=1000000", daemon)
+            frames, _ = frames_of(daemon)
+            dropped = sum(values_of(daemon, "dropped_fakesink"))
+            assert dropped > 0 and frames["total_count"] + dropped == 40, (qos, frames, dropped)
+
+
+def test_an_appsrc_without_caps():
+    for form, expected in (("time", 20), ("bytes", 0)):
+        with Daemon() as daemon:
+            run_python(daemon, f"""
+pipeline = Gst.parse_launch("appsrc name=a format={form} ! identity ! fakesink sync=false")
+source = pipeline.get_by_name("a")
+pipeline.set_state(Gst.State.PLAYING)
+for number in range(20):
+    buffer = Gst.Buffer.new_allocate(None, 100, None)
+    buffer.pts = number * Gst.SECOND // 30
+    source.emit("push-buffer", buffer)
+source.emit("end-of-stream")
+pipeline.get_bus().timed_pop_filtered(20 * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+pipeline.set_state(Gst.State.NULL)
+""")
+            assert stages_of(daemon)["fakesink"]["count"] == 20
+            frames = daemon.call("GetFrames", app="cam", span="lifetime")["frames"]
+            assert sum(row["total_count"] for row in frames) == expected, (form, frames)
+
+
+def test_a_long_name_of_a_sink_keeps_its_suffix():
+    name = "sink-" + 55 * "x"
     with Daemon() as daemon:
-        launch("videotestsrc num-buffers=40 ! video/x-raw,width=32,height=32,framerate=100/1"
-               " ! identity sleep-time=30000 ! fakesink sync=true qos=true max-lateness=1000000", daemon)
-        frames, _ = frames_of(daemon)
-        dropped = sum(values_of(daemon, "dropped_fakesink"))
-        assert dropped > 0 and frames["total_count"] + dropped == 40, (frames, dropped)
+        launch("videotestsrc num-buffers=5 ! video/x-raw,width=32,height=32,framerate=20/1"
+               f" ! fakesink sync=true name={name}", daemon)
+        stages = stages_of(daemon)
+        assert {name[:48], name[:43] + "_sync"} <= set(stages), stages
 
 
 def test_buffers_that_are_flushed_are_no_frames():
