@@ -50,6 +50,8 @@ struct line {
 };
 void listing_lines(const struct ctl *ctl, struct table *table, const cJSON *object,
 	const struct line *lines, size_t count);
+/* Prints a table of two columns made of the lines. */
+void listing_facts(struct ctl *ctl, const cJSON *object, const struct line *lines, size_t count);
 
 /* Adds a cell made of a template. */
 void listing_cell(

@@ -48,11 +48,7 @@ enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 static void add_conditions(struct ctl *ctl, const cJSON *comparison)
 {
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
-	struct table table;
-	table_init(&table, columns, 2);
-	listing_lines(ctl, &table, comparison, lines, sizeof(lines) / sizeof(lines[0]));
-	ctl_table(ctl, &table);
+	listing_facts(ctl, comparison, lines, sizeof(lines) / sizeof(lines[0]));
 }
 
 void comparison_text(struct ctl *ctl, const cJSON *result)

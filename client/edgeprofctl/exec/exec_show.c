@@ -175,9 +175,5 @@ void exec_show(struct ctl *ctl, const cJSON *result)
 			  "throttled {controls.nr_throttled:count} times]"},
 		{"Call stacks", "[{perf_data}]"},
 	};
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
-	struct table table;
-	table_init(&table, columns, 2);
-	listing_lines(ctl, &table, result, lines, sizeof(lines) / sizeof(lines[0]));
-	ctl_table(ctl, &table);
+	listing_facts(ctl, result, lines, sizeof(lines) / sizeof(lines[0]));
 }

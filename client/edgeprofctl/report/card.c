@@ -11,7 +11,6 @@
 
 #include "client/edgeprofctl/listing.h"
 #include "client/edgeprofctl/report/report.h"
-#include "client/edgeprofctl/template.h"
 #include "client/edgeprofctl/verb.h"
 #include "proto/name.h"
 
@@ -103,11 +102,7 @@ static void suggest(cJSON *card, double cpus)
 
 static void show_card(struct ctl *ctl, const cJSON *card)
 {
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
-	struct table table;
-	table_init(&table, columns, 2);
-	listing_lines(ctl, &table, card, lines, sizeof(lines) / sizeof(lines[0]));
-	ctl_table(ctl, &table);
+	listing_facts(ctl, card, lines, sizeof(lines) / sizeof(lines[0]));
 	fputc('\n', ctl->output.stream);
 	show_stages(ctl, card);
 	listing_text(ctl, suggestion, card);

@@ -136,16 +136,12 @@ static const struct section {
 
 void report_text(struct ctl *ctl, cJSON *tree)
 {
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	FILE *out = ctl->output.stream;
-	struct table table;
 	ctl->style.fit = true;
 	report_prepare(tree, ctl->style.utf8);
 	listing_text(ctl, "{~bold}Report of [{session.name}|{session.app}]", tree);
 	fputc('\n', out);
-	table_init(&table, columns, 2);
-	listing_lines(ctl, &table, tree, lines, sizeof(lines) / sizeof(lines[0]));
-	ctl_table(ctl, &table);
+	listing_facts(ctl, tree, lines, sizeof(lines) / sizeof(lines[0]));
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 		if (json_count(tree, sections[i].array) > 0) {
 			fprintf(out, "\n%s%s%s\n", style_on(&ctl->style, TONE_BOLD),

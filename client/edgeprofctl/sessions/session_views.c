@@ -85,7 +85,6 @@ void session_show_end(struct ctl *ctl, const cJSON *reply)
 
 void session_show_one(struct ctl *ctl, const cJSON *reply)
 {
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	static const struct field fields[] = {
 		{"STAGE", FIELD_LONG, "{stage}[@{unit}]"},
 		{"MEAN ms", FIELD_NUMBER, "{mean_ms:2}"},
@@ -120,10 +119,7 @@ void session_show_one(struct ctl *ctl, const cJSON *reply)
 	snprintf(digits, sizeof(digits), "%s", json_word(reply, "fingerprint"));
 	add_span(session);
 	cJSON_AddStringToObject(session, "fingerprint", digits);
-	struct table table;
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	listing_lines(ctl, &table, session, lines, sizeof(lines) / sizeof(lines[0]));
-	ctl_table(ctl, &table);
+	listing_facts(ctl, session, lines, sizeof(lines) / sizeof(lines[0]));
 	if (json_count(reply, "stages") > 0) {
 		fputc('\n', ctl->output.stream);
 		listing_show(ctl, reply, "stages", fields, sizeof(fields) / sizeof(fields[0]));

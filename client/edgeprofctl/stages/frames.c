@@ -34,7 +34,6 @@ void show_frames(struct ctl *ctl, const cJSON *reply)
 /* Everything about one app's frames, line by line. */
 static void show_detail(struct ctl *ctl, const cJSON *frames)
 {
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	static const struct line lines[] = {
 		{"Span", "{span}, [{?exact}exact|percentiles within 1 %]"
 			 "[{?percentile_method=nearest}, nearest rank]"},
@@ -63,10 +62,7 @@ static void show_detail(struct ctl *ctl, const cJSON *frames)
 			   "[{?warmup_skipped}, {warmup_skipped:0} of warm-up skipped]"},
 		{"Energy", "[{energy_mj_per_frame:1} mJ a frame ([{energy_origin}])]"},
 	};
-	struct table table;
-	table_init(&table, columns, 2);
-	listing_lines(ctl, &table, frames, lines, sizeof(lines) / sizeof(lines[0]));
-	ctl_table(ctl, &table);
+	listing_facts(ctl, frames, lines, sizeof(lines) / sizeof(lines[0]));
 }
 
 static double took_ms(const cJSON *frame)

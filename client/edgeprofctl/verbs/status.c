@@ -40,20 +40,15 @@ static const struct line status_lines[] = {
 
 static void show_status(struct ctl *ctl, const cJSON *status)
 {
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
 	const cJSON *broker = json_get(status, "broker");
 	int64_t lost = json_integer(broker, "dropped") + json_integer(broker, "dropped_alerts");
-	struct table table;
 	if (lost > 0) {
 		cJSON_AddNumberToObject(
 			cJSON_GetObjectItemCaseSensitive(status, "broker"), "lost", (double)lost);
 	}
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	listing_text(ctl,
 		"{~bold}[{hostname}|-]{~none}: edgeprofd [{version}|-], up {uptime_s:s}\n", status);
-	listing_lines(
-		ctl, &table, status, status_lines, sizeof(status_lines) / sizeof(status_lines[0]));
-	ctl_table(ctl, &table);
+	listing_facts(ctl, status, status_lines, sizeof(status_lines) / sizeof(status_lines[0]));
 }
 
 /* One row a machine. */
