@@ -13,6 +13,8 @@
 #include "client/edgeprofctl/term/table.h"
 #include "client/edgeprofctl/term/when.h"
 
+enum { TABLE_LINES = 30 };
+
 static void add_series(
 	struct ctl *ctl, struct table *table, const cJSON *series, const struct rows_span *span)
 {
@@ -115,15 +117,16 @@ static void show_csv(FILE *out, const cJSON *reply)
 	}
 }
 
-/* A step that divides the span into about that many lines. Sources with different rates share it.
+/* A step that divides the span of a table into about TABLE_LINES. Sources with different rates
+ * share it.
  */
-static double common_step_ms(const cJSON *parameters, double lines)
+static double common_step_ms(const cJSON *parameters)
 {
 	double to_us = json_number(parameters, "to_us");
 	double from_us = json_number(parameters, "from_us");
 	to_us = isnan(to_us) ? (double)when_now_us() : to_us;
 	from_us = isnan(from_us) ? to_us - 3e8 : from_us;
-	double seconds = ceil((to_us - from_us) / 1e6 / lines);
+	double seconds = ceil((to_us - from_us) / 1e6 / TABLE_LINES);
 	return fmin(fmax(seconds, 1), 604800) * 1000;
 }
 
@@ -139,7 +142,7 @@ static int ask(struct ctl *ctl, cJSON **ret)
 	if (options->step_ms > 0) {
 		cJSON_AddNumberToObject(parameters, "step_ms", options->step_ms);
 	} else if (options->table && !thinned) {
-		cJSON_AddNumberToObject(parameters, "step_ms", common_step_ms(parameters, 30));
+		cJSON_AddNumberToObject(parameters, "step_ms", common_step_ms(parameters));
 	}
 	if (thinned) {
 		cJSON_AddNumberToObject(parameters, "max_points", (double)options->max_points);
@@ -160,9 +163,8 @@ static void show(struct ctl *ctl, cJSON *reply)
 {
 	const struct options *options = &ctl->options;
 	struct boots boots;
-	if (boots_join(reply, &boots) < 0) {
-		ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	} else if (options->plot) {
+	boots_join(reply, &boots);
+	if (options->plot) {
 		history_plot(ctl, reply, &boots);
 	} else if (options->table) {
 		history_table(ctl, reply);

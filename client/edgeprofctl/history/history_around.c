@@ -76,9 +76,7 @@ static int fetch(struct ctl *ctl, struct around *around)
 		return status;
 	}
 	history_note(ctl, around->history);
-	if (boots_join(around->history, &around->boots) < 0) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
+	boots_join(around->history, &around->boots);
 	return events_list(ctl, INT32_MAX, around->from_us, around->to_us, &around->events);
 }
 
@@ -210,23 +208,17 @@ static void show(struct ctl *ctl, const struct around *around)
 	}
 }
 
-static void add_number(cJSON *to, const char *name, double value)
-{
-	cJSON_AddItemToObject(
-		to, name, isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull());
-}
-
 /* The daemon's series as it is, and the judgement. */
 static cJSON *change_json(const struct found *found)
 {
 	const struct change *change = &found->change;
 	cJSON *series = cJSON_Duplicate(found->series, true);
-	add_number(series, "score", change->score);
+	json_add_number(series, "score", change->score);
 	cJSON_AddNumberToObject(series, "change_us", (double)change->time_us);
-	add_number(series, "extreme", change->extreme);
-	add_number(series, "before_min", change->before.least);
-	add_number(series, "before_max", change->before.most);
-	add_number(series, "last", change->within.last);
+	json_add_number(series, "extreme", change->extreme);
+	json_add_number(series, "before_min", change->before.least);
+	json_add_number(series, "before_max", change->before.most);
+	json_add_number(series, "last", change->within.last);
 	return series;
 }
 

@@ -66,7 +66,7 @@ static bool same(const cJSON *a, const cJSON *b)
 	       strcmp(json_word(a, "unit"), json_word(b, "unit")) == 0;
 }
 
-int boots_join(cJSON *reply, struct boots *ret)
+void boots_join(cJSON *reply, struct boots *ret)
 {
 	cJSON *array = cJSON_GetObjectItemCaseSensitive(reply, "series");
 	*ret = (struct boots){.count = 0};
@@ -87,7 +87,6 @@ int boots_join(cJSON *reply, struct boots *ret)
 		}
 		cJSON_DeleteItemFromObjectCaseSensitive(series, "boot_seq");
 	}
-	return 0;
 }
 
 void boots_show(struct ctl *ctl, const struct boots *boots)

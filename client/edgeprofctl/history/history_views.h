@@ -32,8 +32,8 @@ int history_around(struct ctl *ctl);
 void history_note(struct ctl *ctl, const cJSON *reply);
 
 /* Makes one series of all entries of the same name and unit, in place, and lists the boots that
- * they are from; none without [history] persist. 0 or -ENOMEM. */
-int boots_join(cJSON *reply, struct boots *ret);
+ * they are from; none without [history] persist. */
+void boots_join(cJSON *reply, struct boots *ret);
 
 /* Lines about where the boots after the first begin. */
 void boots_show(struct ctl *ctl, const struct boots *boots);
