@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 #include <unistd.h>
@@ -204,20 +203,6 @@ static void on_entry(void *ctx, const struct timeline_entry *event)
 	send_entry(ctx, &entry, timeline_levels[event->level], message);
 }
 
-/* JOURNAL_STREAM=device:inode is inherited; only when stderr is that very socket are we a service
- * and not some shell's child with its output elsewhere. */
-static bool stderr_is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	struct stat st;
-	if (!stream || fstat(STDERR_FILENO, &st) < 0) {
-		return false;
-	}
-	char own[64];
-	snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-	return strcmp(stream, own) == 0;
-}
-
 int journal_create(struct core *core, struct journal **ret)
 {
 	struct journal *journal = mem_zalloc(sizeof(*journal));
@@ -225,7 +210,7 @@ int journal_create(struct core *core, struct journal **ret)
 		return -ENOMEM;
 	}
 	journal->core = core;
-	journal->structured = stderr_is_journal();
+	journal->structured = log_is_journal();
 	int r = alerts_observe(core->alerts, on_transition, journal);
 	if (r < 0) {
 		goto error;

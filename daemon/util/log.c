@@ -32,7 +32,7 @@ int log_level_parse(const char *text, enum log_level *ret)
 
 /* JOURNAL_STREAM is inherited by everything below a service, a terminal of a user's session as
  * well: it only counts when it names what stderr is (systemd.exec(5)). */
-static bool stderr_is_journal(void)
+bool log_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	struct stat st;
@@ -53,7 +53,7 @@ void log_write(enum log_level level, const char *format, ...)
 	int saved = errno;
 	char line[1024];
 	int used;
-	if (stderr_is_journal()) {
+	if (log_is_journal()) {
 		used = snprintf(line, sizeof(line), "<%d>", (int)level);
 	} else {
 		used = snprintf(line, sizeof(line), "edgeprofd: %s: ", names[level]);

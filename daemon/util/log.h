@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 enum log_level {
 	LOG_LEVEL_ERROR = 3,
 	LOG_LEVEL_WARNING = 4,
@@ -19,6 +21,9 @@ extern enum log_level log_max_level;
 
 /* "error", "warning", "notice", "info", "debug" -> the level; -EINVAL for another word. */
 int log_level_parse(const char *text, enum log_level *ret);
+
+/* True when stderr is the journal of a service. */
+bool log_is_journal(void);
 
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
