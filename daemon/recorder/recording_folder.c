@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +53,8 @@ static const struct json_field fields[] = {FIELD(time_us), FIELD(trigger), FIELD
 	JSON_FIELD_AS(JSON_STRING_OPT, struct recording, "cut", cut)};
 #undef FIELD
 
-int recording_row_read(const char *line, const char *kind, struct recording *ret)
+/* Reads a line of that kind, "part" or "end", as the row; -EBADMSG: it is another one. */
+static int recording_row_read(const char *line, const char *kind, struct recording *ret)
 {
 	char start[32];
 	snprintf(start, sizeof(start), "{\"%s\":{\"time_us\":", kind);
@@ -125,14 +125,6 @@ struct found {
 	struct timespec time;
 };
 
-static bool older(const struct found *a, const struct found *b)
-{
-	if (a->time.tv_sec != b->time.tv_sec) {
-		return a->time.tv_sec < b->time.tv_sec;
-	}
-	return a->time.tv_nsec < b->time.tv_nsec;
-}
-
 static void drop(int folder, const struct recording *row)
 {
 	char file[PROTO_NAME_SIZE + sizeof(suffix)];
@@ -159,7 +151,7 @@ static size_t insert(
 	int folder, struct found *found, size_t count, size_t keep, const struct found *one)
 {
 	size_t at = count;
-	while (at > 0 && older(one, &found[at - 1])) {
+	while (at > 0 && file_precedes(one->time, found[at - 1].time)) {
 		at--;
 	}
 	memmove(&found[at + 1], &found[at], (count - at) * sizeof(*found));

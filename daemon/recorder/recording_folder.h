@@ -44,8 +44,6 @@ void recording_folder_scan(int folder, size_t keep, uint64_t total_bytes, struct
  * recording_folder_scan(). */
 void recording_folder_recover(int folder);
 
-/* Reads a line of that kind, "part" or "end", as the row; -EBADMSG: it is another one. */
-int recording_row_read(const char *line, const char *kind, struct recording *ret);
 /* Writes it, with newline; the bytes, or -ENOSPC. joined: further triggers as JSON. */
 int recording_row_write(const struct recording *recording, const char *kind, const char *joined,
 	char *line, size_t size);

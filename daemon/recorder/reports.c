@@ -49,11 +49,6 @@ struct scan {
 	} oldest, newest;
 };
 
-static bool precedes(struct timespec a, struct timespec b)
-{
-	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
-}
-
 static size_t entry_of(const struct report_owners *owners, const char *file)
 {
 	size_t i = owners ? 0 : UNKNOWN;
@@ -89,12 +84,12 @@ static bool scan_report(void *ctx, int folder, const char *name)
 		scan->files++;
 		scan->unknown += at == UNKNOWN;
 		if (count > scan->most ||
-			(count == scan->most && precedes(st.st_mtim, scan->oldest.time))) {
+			(count == scan->most && file_precedes(st.st_mtim, scan->oldest.time))) {
 			scan->most = count;
 			memcpy(scan->oldest.name, name, strlen(name) + 1);
 			scan->oldest.time = st.st_mtim;
 		}
-		if (!scan->newest.name[0] || !precedes(st.st_mtim, scan->newest.time)) {
+		if (!scan->newest.name[0] || !file_precedes(st.st_mtim, scan->newest.time)) {
 			memcpy(scan->newest.name, name, strlen(name) + 1);
 			scan->newest.time = st.st_mtim;
 		}
@@ -201,7 +196,10 @@ static int read_report(int folder, const char *file, char *text, size_t size, in
 	return r;
 }
 
-int report_file_read(const char *dir, const char *app, char *text, size_t size,
+/* The file of the app, or the newest (app NULL), with a NUL; its app's name and when it was
+ * written. The length; -ENOENT: there is none; -EFBIG: longer than size; -EPERM: not ours; other
+ * -errno. */
+static int report_file_read(const char *dir, const char *app, char *text, size_t size,
 	char name[PROTO_NAME_SIZE], int64_t *time_us)
 {
 	struct scan scan = {.but = ""};

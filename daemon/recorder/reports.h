@@ -37,9 +37,3 @@ struct report_owners {
  * -errno: -EPERM for a folder that is not ours alone. */
 int report_file_write(const char *dir, struct report_owners *owners, const char *app, uid_t uid,
 	const char *text, size_t length);
-
-/* The file of the app, or the newest (app NULL), with a NUL; its app's name and when it was
- * written. The length; -ENOENT: there is none; -EFBIG: longer than size; -EPERM: not ours; other
- * -errno. */
-int report_file_read(const char *dir, const char *app, char *text, size_t size,
-	char name[PROTO_NAME_SIZE], int64_t *time_us);

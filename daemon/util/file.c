@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -64,6 +63,11 @@ int file_replace(int folder, const char *temporary, const char *name, mode_t mod
 		r = -errno;
 	}
 	return r;
+}
+
+bool file_precedes(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
 int folder_open(const char *path, mode_t mode)

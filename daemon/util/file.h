@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* Writes all bytes, however many calls it takes. -errno of write(2). */
 int file_write_all(int fd, const void *bytes, size_t size);
@@ -27,6 +28,9 @@ bool file_line(FILE *stream, char *line, size_t size);
  * -errno: name is as it was, or it is the new file and the folder could not be flushed. */
 int file_replace(int folder, const char *temporary, const char *name, mode_t mode,
 	const void *bytes, size_t size);
+
+/* True when the file of time a is the older one. */
+bool file_precedes(struct timespec a, struct timespec b);
 
 /* A descriptor of the folder, which is made with mode when it is not there (0: it must be). A link
  * is not followed. -EPERM: another user owns it or may write to it; other -errno. */
