@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "proto/varlink_packed.h"
 
@@ -53,15 +52,6 @@ int proto_json_parse(const char *text, size_t length, struct cJSON **ret, const 
 int proto_json_parse_reply(const char *text, size_t length, struct cJSON **ret, const char **reason)
 {
 	return parse(text, length, 0, ret, reason);
-}
-
-char *proto_json_print(const struct cJSON *object, size_t *length)
-{
-	char *text = cJSON_PrintUnformatted(object);
-	if (text && length) {
-		*length = strlen(text) + 1;
-	}
-	return text;
 }
 
 struct cJSON *proto_json_integer(int64_t value)

@@ -4,7 +4,6 @@
  * bytes, and the text of the interface. The only file of proto/ that knows cJSON is varlink.c. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,9 +29,6 @@ int proto_json_parse(const char *text, size_t length, struct cJSON **ret, const 
 /* The same without the limit on tokens, for replies of the daemon (client side). */
 int proto_json_parse_reply(
 	const char *text, size_t length, struct cJSON **ret, const char **reason);
-
-/* Prints the object compactly with its NUL counted in *length. free(3) it. NULL: no memory. */
-char *proto_json_print(const struct cJSON *object, size_t *length);
 
 /* A whole number (time_us) with all its digits: cJSON prints 1700000000000000 as 1.7e+15, which
  * strict readers take for a float. For output only: a raw item, which cJSON_IsNumber does not

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,9 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 		return 0;
 	}
-	size_t length = 0;
-	char *text = proto_json_print(object, &length);
-	if (!text || proto_json_scan(text, length - 1, PROTO_JSON_DEPTH, 0, &reason) < 0) {
+	char *text = cJSON_PrintUnformatted(object);
+	if (!text || proto_json_scan(text, strlen(text), PROTO_JSON_DEPTH, 0, &reason) < 0) {
 		abort();
 	}
 	free(text);
