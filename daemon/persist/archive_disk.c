@@ -102,7 +102,7 @@ static int open_dir(struct archive_disk *disk)
 	return 0;
 }
 
-int archive_disk_check(struct archive_disk *disk, const struct stat *st, const char *name)
+static int archive_disk_check(struct archive_disk *disk, const struct stat *st, const char *name)
 {
 	if (S_ISLNK(st->st_mode)) {
 		return refuse(disk, -EPERM, name, "is a symbolic link");

@@ -52,7 +52,9 @@ static int read_pages(int fd, uint8_t *bytes, size_t size, uint64_t at)
 	return 0;
 }
 
-int archive_read_blocks(int fd, struct archive_plan *plan)
+/* What a thread does: reads the plan's blocks one after the other. 0, or -errno of the first that
+ * could not be read; a file that is shorter than it was is -EIO. */
+static int archive_read_blocks(int fd, struct archive_plan *plan)
 {
 	uint8_t *bytes = mem_zalloc(ARCHIVE_BLOCK_MAX);
 	if (!bytes) {

@@ -43,7 +43,3 @@ void archive_readers_look(const struct archive_readers *readers, struct archive_
  * ends with -ECANCELED and no plan for who still waits. Finishes while the loop runs. NULL is
  * fine. */
 void archive_readers_close(struct archive_readers *readers);
-
-/* What a thread does: reads the plan's blocks one after the other. 0, or -errno of the first that
- * could not be read; a file that is shorter than it was is -EIO. */
-int archive_read_blocks(int fd, struct archive_plan *plan);

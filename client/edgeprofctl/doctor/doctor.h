@@ -32,7 +32,6 @@ int findings_count(const cJSON *checks, enum finding state);
 /* Reads at most size - 1 bytes of root/path and ends them with NUL, without the last newline. The
  * length, or the negative errno of open or read; -ENAMETOOLONG. */
 ssize_t machine_read(const char *root, const char *path, char *ret, size_t size);
-bool machine_has(const char *root, const char *path);
 
 /* True when the text has the word, delimited by blanks or newlines. */
 bool machine_word(const char *text, const char *word);

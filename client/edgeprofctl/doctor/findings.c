@@ -74,7 +74,7 @@ ssize_t machine_read(const char *root, const char *path, char *ret, size_t size)
 	return got < 0 ? -error : (ssize_t)end;
 }
 
-bool machine_has(const char *root, const char *path)
+static bool machine_has(const char *root, const char *path)
 {
 	char full[PATH_MAX];
 	int length = snprintf(full, sizeof(full), "%s/%s", root, path);

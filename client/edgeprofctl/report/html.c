@@ -29,7 +29,8 @@ struct html_text html_text(const char *text)
 	return ret;
 }
 
-struct label html_ms(double ms)
+/* "8.12 ms", "120 ms", "1.53 s"; "-" for NAN. */
+static struct label html_ms(double ms)
 {
 	struct label label = {"-"};
 	if (isfinite(ms) && fabs(ms) < 1e15) {

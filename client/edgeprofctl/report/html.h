@@ -28,9 +28,6 @@ struct html_text {
 /* Escaped; characters that are hidden or turn its direction are replaced. */
 struct html_text html_text(const char *text);
 
-/* "8.12 ms", "120 ms", "1.53 s"; "-" for NAN. */
-struct label html_ms(double ms);
-
 /* value / whole * 100, within 0 and 100; 0 when it is not a number. */
 double html_percent(double value, double whole);
 

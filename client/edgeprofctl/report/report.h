@@ -13,9 +13,6 @@
 cJSON *report_tree(const struct data *data);
 /* {stage: {mean_ms, median_ms …}, "summary": …}, rounded. */
 cJSON *report_profile(const struct data *data);
-/* frames_profiled, mean_fps and p95_fps (of the total, in steps of 1 / steps), model, input_size.
- */
-cJSON *report_summary(const struct data *data, double steps);
 
 /* Tables of the tree, which gets rows that only people want: for a terminal, as Markdown, or with
  * charts as one self-contained page. */

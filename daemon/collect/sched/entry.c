@@ -162,7 +162,7 @@ void entry_commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns
 	metrics_commit(metrics, entry->ctx.source, now_ns);
 }
 
-void entry_commit_values(struct entry *entry, uint64_t now_ns)
+static void entry_commit_values(struct entry *entry, uint64_t now_ns)
 {
 	struct metrics *metrics = entry->ctx.core->metrics;
 	struct source *source = entry->ctx.source;

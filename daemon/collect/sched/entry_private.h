@@ -9,7 +9,6 @@ void entry_report(
 
 /* Publishes: everything null, or what was set. */
 void entry_commit_nulls(struct entry *entry, const char *reason, uint64_t now_ns);
-void entry_commit_values(struct entry *entry, uint64_t now_ns);
 
 /* Microseconds, saturating. */
 uint32_t entry_microseconds(uint64_t ns);

@@ -134,8 +134,10 @@ static void init(struct alerts *alerts, struct alert_instance *instance,
 	}
 }
 
-void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
-	const struct metric *metric, uint64_t t_ns)
+/* Makes the instance of the rule over the metric; one that exists already gets the metric. metric
+ * NULL: not there yet. */
+static void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule,
+	const char *name, const struct metric *metric, uint64_t t_ns)
 {
 	struct alert_instance *instance = find(alerts, rule, name);
 	const uid_t owner = metric ? metric->owner : 0; /* of one that fired before a restart */

@@ -70,10 +70,6 @@ struct alerts {
 	} observer[ALERT_OBSERVERS];
 };
 
-/* Makes the instance of the rule over the metric; one that exists already gets the metric. metric
- * NULL: not there yet. */
-void alert_instance_add(struct alerts *alerts, const struct alert_rule *rule, const char *name,
-	const struct metric *metric, uint64_t t_ns);
 /* Ends and frees it. A firing alert ends with a transition whatever the hold times say. */
 void alert_instance_end(struct alerts *alerts, struct alert_instance *instance, uint64_t now_ns,
 	const char *ending);

@@ -142,7 +142,7 @@ static void frames_lines(struct report *report)
 	}
 }
 
-void report_head(struct report *report)
+static void report_head(struct report *report)
 {
 	const struct app *app = report->app;
 	const struct wallclock *wall = report->core->wall;

@@ -42,7 +42,6 @@ struct report_name report_stage_name(const struct report *report, size_t index);
 double report_percent(uint64_t part, uint64_t total); /* 0 of nothing */
 
 /* The sections, in their order. */
-void report_head(struct report *report);
 void report_pipeline(struct report *report);
 void report_outside(struct report *report);
 void report_categories(struct report *report);

@@ -13,7 +13,7 @@
 #include "proto/json_write.h"
 #include "proto/utf8.h"
 
-const char *session_state_name(enum session_state state)
+static const char *session_state_name(enum session_state state)
 {
 	static const char *const names[SESSION_STATES] = {
 		[SESSION_WARMUP] = "warmup",

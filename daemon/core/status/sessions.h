@@ -39,7 +39,6 @@ enum session_state {
 	SESSION_INTERRUPTED, /* by a reboot */
 	SESSION_STATES
 };
-const char *session_state_name(enum session_state state);
 
 /* Names and values: NUL-terminated strings one after the other. Zeroed = none. */
 struct session_tags {
