@@ -155,6 +155,8 @@ void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t 
 		alerts->orphans_ns = t_ns + ALERT_ORPHAN_NS; /* its metric may be among them */
 	}
 	alerts->behind |= behind;
+	alerts->retry |= alerts->short_of_memory;
+	alerts->short_of_memory = false;
 	evaluate_others(alerts, t_ns);
 }
 

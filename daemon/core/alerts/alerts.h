@@ -85,7 +85,8 @@ int alerts_set_rules(
  * apps of a user, refused and counted, until others end. New metrics beyond what one commit may
  * match (rules.h) are evaluated from a later one on. */
 void alerts_commit(struct alerts *alerts, const struct source *source, uint64_t t_ns);
-/* Matches some of those, and of the refused after others ended. False: there were none. */
+/* Matches some of those, and of the refused after others ended, or when memory was short. False:
+ * there were none. */
 bool alerts_catch_up(struct alerts *alerts, uint64_t now_ns);
 
 /* A metric goes away: its instances clear (firing ones with a transition) unless absent rules hold.

@@ -102,9 +102,10 @@ static struct alert_instance *create(
 		instance->slope = alert_store_slope(&alerts->store, rule, name, owner);
 		if (!instance->slope) {
 			free(instance);
-			return NULL;
+			instance = NULL;
 		}
 	}
+	alerts->short_of_memory |= !instance;
 	return instance;
 }
 

@@ -51,6 +51,7 @@ struct alerts {
 	bool behind;	      /* the last commits had more new metrics than they may match */
 	bool starved;	      /* an instance was refused since the last one ended, … */
 	bool retry;	      /* … or before: it may come in now */
+	bool short_of_memory; /* one was refused for this since the last commit */
 	uint64_t refused;     /* instances */
 	uint64_t deferred_ns; /* when one of them may be sent; UINT64_MAX = there is none */
 	uint64_t orphans_ns;  /* when inherited slots that are not restored end; 0 = none */

@@ -436,7 +436,15 @@ START_TEST(short_memory_changes_no_rule_and_known_instances_need_none)
 	ck_assert_int_eq(alerts_set_rules(alerts, rules, 2, now_ns), 0);
 	alloc_faults_start(1);
 	feed(b, 5);
+	alloc_faults_start(1);
+	ck_assert(alerts_catch_up(alerts, now_ns)); /* once between two commits */
+	ck_assert(!alerts_catch_up(alerts, now_ns));
 	alloc_faults_stop();
+	ck_assert_uint_eq(alerts_refused(alerts), 1);
+	ck_assert_ptr_null(alerts_at(alerts, 0));
+	feed(b, 5);
+	ck_assert(alerts_catch_up(alerts, now_ns));
+	ck_assert_ptr_nonnull(alerts_at(alerts, 0));
 	ck_assert_uint_eq(alerts_refused(alerts), 1);
 	alerts_destroy(NULL);
 }
