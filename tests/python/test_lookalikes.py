@@ -442,11 +442,13 @@ class Models(unittest.TestCase):
             path = pathlib.Path(folder) / "m.tflite"
             path.write_bytes(b"x" * (1 << 20))
             row = edgeprof.measure_model_footprint(path, Interpreter)
+            told = edgeprof.measure_model_footprint(path, Interpreter, num_threads=2)
             self.assertRaisesRegex(ValueError, "TensorFlow Lite", edgeprof.measure_model_footprint, path)
         self.assertEqual(row["file_size_mb"], 1.0)
         self.assertGreater(row["peak_memory_mb"], 15)
         self.assertEqual(row["input_tensor_sizes_kb"], [1200.0])
-        self.assertEqual((row["output_tensor_sizes_kb"], row["num_threads"]), ([], 4))
+        self.assertEqual((row["output_tensor_sizes_kb"], row["num_threads"]), ([], None))
+        self.assertEqual(told["num_threads"], 2)
 
 
 if __name__ == "__main__":

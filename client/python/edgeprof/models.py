@@ -89,14 +89,16 @@ def _load_tflite(num_threads: int) -> Callable[[Any], Any]:
 
 
 def measure_model_footprint(
-    path: Any, load: Optional[Callable[..., Any]] = None, num_threads: int = 4
+    path: Any, load: Optional[Callable[..., Any]] = None, num_threads: Optional[int] = None
 ) -> Dict[str, Any]:
-    """Calls load(path), by default a TensorFlow Lite interpreter of num_threads, and returns
+    """Calls load(path), by default a TensorFlow Lite interpreter of num_threads (4), and returns
     file_size_mb, runtime_memory_mb (growth of RSS), peak_memory_mb (over the RSS before), load_time_ms,
     input_tensor_sizes_kb, output_tensor_sizes_kb ([] when the model does not describe them) and
-    num_threads. The load is a stage of category memory between two marks.
+    num_threads (None where load chooses it). The load is a stage of category memory between two marks.
     ValueError: no load, and no TensorFlow Lite runtime."""
-    load = load or _load_tflite(num_threads)
+    if not load:
+        num_threads = num_threads or 4
+        load = _load_tflite(num_threads)
     file_size_mb = analyze_model_size(path)["size_mb"]
     gc.collect()
     mark("before model load")
@@ -114,7 +116,7 @@ def measure_model_footprint(
         "output_tensor_sizes_kb": _tensor_sizes_kb(model, "get_output_details"),
         "num_threads": num_threads,
     }
-    details = {k: v for k, v in result.items() if k.endswith("_kb") or k == "num_threads"}
+    details = {k: v for k, v in result.items() if k.endswith("_kb") or (k == "num_threads" and v)}
     mark("after model load", file_size_mb=file_size_mb, **details)
     return result
 
