@@ -36,8 +36,10 @@ static void on_alert(void *ctx, const struct alert_transition *transition)
 	cause.flags = (uint8_t)((critical ? RECORD_CRITICAL : 0) |
 				(record_metric_of_app(alert->metric) ? RECORD_OF_APP : 0));
 	snprintf(cause.subject, sizeof(cause.subject), "%s", alert->rule->name);
-	snprintf(cause.text, sizeof(cause.text), "alert %s:%.64s (%s): %.90s", alert->rule->name,
-		alert->instance, alert_severity_name(alert->severity), alert->text);
+	const bool single = strcmp(alert->instance, "_") == 0;
+	snprintf(cause.text, sizeof(cause.text), "alert %s%s%.64s (%s): %.90s", alert->rule->name,
+		single ? "" : ":", single ? "" : alert->instance,
+		alert_severity_name(alert->severity), alert->text);
 	trigger(recorder, &cause);
 }
 

@@ -59,7 +59,8 @@ static void put_template(struct text *text, const struct alert *alert)
 		double number;
 	} table[] = {
 		{"{metric}", alert->metric, 0},
-		{"{instance}", alert->instance, 0},
+		{"{instance}", strcmp(alert->instance, "_") == 0 ? alert->metric : alert->instance,
+			0},
 		{"{unit}", unit, 0},
 		{"{value}", NULL, alert->value},
 		{"{threshold}", NULL, alert->threshold},

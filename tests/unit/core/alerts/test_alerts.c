@@ -275,6 +275,11 @@ START_TEST(messages_are_filled_in)
 	struct metric *cpu = add("cpu/3/utilization", UNIT_PERCENT);
 	ck_assert_str_eq(
 		feed(cpu, 99.25)->text, "core 3: 99.2 percent > 90.5 (cpu/3/utilization) {x} {");
+	struct alert_rule single = rule_of("cpu/utilization", ALERT_ABOVE, 90.5);
+	snprintf(single.message, sizeof(single.message), "{instance} is at {value}");
+	set_rule(single);
+	struct metric *all = add("cpu/utilization", UNIT_PERCENT);
+	ck_assert_str_eq(feed(all, 99.25)->text, "cpu/utilization is at 99.2");
 	memset(rule.message, 'x', sizeof(rule.message) - 1);
 	memcpy(rule.message + sizeof(rule.message) - 9, "{metric}", 8);
 	set_rule(rule);
