@@ -91,7 +91,7 @@ static bool taken_in_process(void *ctx, const char *name)
 	return false;
 }
 
-static struct stage *stage_find(const struct app *app, const char *name)
+struct stage *app_stage_find(const struct app *app, const char *name)
 {
 	for (size_t i = 0; i < app->stages; i++) {
 		if (strcmp(app->stage[i]->name, name) == 0) {
@@ -190,7 +190,7 @@ static int name_choose(
 	const char *text = name->base;
 	char both[PROTO_NAME_SIZE + PROTO_LABEL_SIZE];
 	if (name->split || name->unit[0]) {
-		const struct stage *other = stage_find(process->app, name->base);
+		const struct stage *other = app_stage_find(process->app, name->base);
 		bool used = other && (stage_unit(other)[0] || other->count > 0);
 		bool differs = used && strcmp(stage_unit(other), name->unit) != 0;
 		if (differs || (name->split && taken_in_process(process, name->base))) {
@@ -273,7 +273,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 	if (!stage && name_choose(process, &parsed, name) < 0) {
 		return NULL;
 	}
-	stage = stage ? stage : stage_find(app, name);
+	stage = stage ? stage : app_stage_find(app, name);
 	if (!stage && stage_fits(apps, app)) {
 		stage = stage_add(apps, app, name, &parsed);
 		if (!stage) {
@@ -284,7 +284,7 @@ struct stage *app_stage_of(struct apps *apps, struct app_process *process, uint3
 		stage_describe(stage, declaration, &parsed);
 		inherit_deadline(app, stage);
 	} else {
-		stage = stage_find(app, APP_STAGE_OTHER);
+		stage = app_stage_find(app, APP_STAGE_OTHER);
 		if (!stage) {
 			stage = stage_add(apps, app, APP_STAGE_OTHER, NULL);
 		}

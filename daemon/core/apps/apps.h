@@ -237,6 +237,8 @@ int apps_trace_since(const struct apps *apps, size_t count, uint64_t *ret);
 struct app *apps_at(
 	struct apps *apps, size_t index); /* NULL past the end; stable while no attach */
 struct app *apps_find(struct apps *apps, const char *name);
+/* The stage with that name, or NULL. */
+struct stage *app_stage_find(const struct app *app, const char *name);
 /* What is counted over all apps. */
 struct apps_counts {
 	size_t stages; /* of current runs */

@@ -133,16 +133,6 @@ static void memory_field(struct snapshot *snapshot)
 	note(snapshot, "memory_usage", age_ms, first);
 }
 
-static const struct stage *inference_of(const struct app *app)
-{
-	for (size_t i = 0; i < app->stages; i++) {
-		if (strcmp(app->stage[i]->name, INFERENCE_STAGE) == 0) {
-			return app->stage[i];
-		}
-	}
-	return NULL;
-}
-
 struct inference {
 	const struct app *app; /* the slowest */
 	double latency_ms, age_ms;
@@ -183,7 +173,7 @@ static void inference_fields(struct snapshot *snapshot)
 	json_open(out, "apps", '[');
 	for (size_t i = 0; (app = apps_at(call->core->apps, i)); i++) {
 		bool wanted = !snapshot->app || strcmp(snapshot->app, app->name) == 0;
-		const struct stage *stage = inference_of(app);
+		const struct stage *stage = app_stage_find(app, INFERENCE_STAGE);
 		if (wanted && app->processes > 0 && stage) {
 			inference_item(out, app, stage, call->now_ns, &slowest);
 		}

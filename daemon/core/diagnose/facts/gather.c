@@ -40,22 +40,13 @@ void gatherer_destroy(struct gatherer *gatherer)
 	free(gatherer);
 }
 
-static const struct stage *stage_named(const struct app *app, const char *name)
-{
-	size_t i = 0;
-	while (i < app->stages && strcmp(app->stage[i]->name, name) != 0) {
-		i++;
-	}
-	return i < app->stages ? app->stage[i] : NULL;
-}
-
 /* The measure that a stage's time is a part of: of the stage around it, else of the frame. */
 static size_t measure_around(const struct past_frames *past, const struct app *app, size_t index)
 {
-	const struct stage *stage = stage_named(app, past->stage[index]);
+	const struct stage *stage = app_stage_find(app, past->stage[index]);
 	bool nested = stage && stage->parents > 0 && stage_is_nested(stage);
 	for (size_t i = 0; nested && i < past->stages; i++) {
-		const struct stage *parent = stage_named(app, past->stage[i]);
+		const struct stage *parent = app_stage_find(app, past->stage[i]);
 		if (parent && parent->serial == stage->parent[0].serial) {
 			return STAGE_MS + i;
 		}
@@ -106,7 +97,7 @@ static void add_older(struct gatherer *gatherer, const struct core *core, const 
 
 static void add_stage(const struct app *app, const char *name, struct fact_stage *ret)
 {
-	const struct stage *stage = stage_named(app, name);
+	const struct stage *stage = app_stage_find(app, name);
 	memcpy(ret->name, name, sizeof(ret->name));
 	ret->role = stage_role_of(name);
 	ret->deadline_ms =

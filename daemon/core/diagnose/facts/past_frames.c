@@ -107,12 +107,8 @@ static void extend(struct past_frame *frame, uint64_t start_ns, uint64_t end_ns)
 /* Is the time of a stage part of what a frame costs? */
 static bool is_work(const struct app *app, const char *name)
 {
-	for (size_t i = 0; i < app->stages; i++) {
-		if (strcmp(app->stage[i]->name, name) == 0) {
-			return stage_is_work(app->stage[i]);
-		}
-	}
-	return strcmp(name, "total") != 0;
+	const struct stage *stage = app_stage_find(app, name);
+	return stage ? stage_is_work(stage) : strcmp(name, "total") != 0;
 }
 
 /* Index of a stage; those that are not work, or exceed the table, are not listed. */
