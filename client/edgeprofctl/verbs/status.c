@@ -128,7 +128,7 @@ static const struct line snapshot_lines[] = {
 		   "[{memory_usage.available_bytes:bytes}|-] available of "
 		   "[{memory_usage.total_bytes:bytes}|-]|-\t[{reasons.memory_usage}]]"},
 	{"Inference", "[{inference_latency:is}{inference_latency:milliseconds}\t[{inference_app}]"
-		      "[{?apps>=2}, the slowest of {apps} apps]|-\t[{reasons.inference_latency}]]"},
+		      "[{?apps>=2}, the slowest app]|-\t[{reasons.inference_latency}]]"},
 	{"{*processes}{name}",
 		"{rss_bytes:bytes}\tpeak {peak_rss_bytes:bytes}, virtual {vms_bytes:bytes}"},
 };
