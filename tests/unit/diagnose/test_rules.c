@@ -1264,6 +1264,18 @@ static void (*const healthy[])(void) = {
 	nothing_is_known,
 };
 
+START_TEST(a_queue_that_drops_is_named_where_all_is_well)
+{
+	healthy[0]();
+	facts.unended = 0.44;
+	diagnose(&facts, &diagnosis);
+	ck_assert_ptr_nonnull(strstr(diagnosis.summary, "; 44 % of the run's frames never ended"));
+	facts.unended = 0.04;
+	diagnose(&facts, &diagnosis);
+	ck_assert_ptr_null(strstr(diagnosis.summary, "never ended"));
+}
+END_TEST
+
 START_LOOP_TEST(healthy_apps_have_no_finding_above_low, 0, COUNT(healthy))
 {
 	healthy[_i]();

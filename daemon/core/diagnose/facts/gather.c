@@ -123,6 +123,8 @@ static void add_settings(const struct core *core, const struct app *app,
 		frames && frames->deadline_ns > 0 ? (double)frames->deadline_ns / 1e6 : (double)NAN;
 	facts->dropped =
 		accounting.sent > 0 ? (double)accounting.dropped / (double)accounting.sent : 0;
+	double unended = app->frame_state ? (double)app->frame_state->unfinished : 0;
+	facts->unended = unended > 0 && frames ? unended / (unended + (double)frames->count) : 0;
 	facts->event_rate =
 		past->events > 0 && now_ns > past->first_event_ns
 			? (double)past->events * 1e9 / (double)(now_ns - past->first_event_ns)

@@ -13,6 +13,7 @@
 #define HIGH 0.7
 #define MEDIUM 0.4
 #define SHOWN 0.1	       /* less is not worth a line */
+#define NOTABLE_UNENDED 0.05   /* of frames; few are in flight, or of the end */
 #define UNEXPLAINED_SCORE 0.45 /* at most medium: nothing is known */
 
 const char *cause_name(enum cause cause)
@@ -172,6 +173,10 @@ static void summarize(const struct facts *facts, struct diagnosis *ret)
 		}
 		if (facts->target_ms > 0) {
 			text_add(&text, ", the target is %s", number(1000 / facts->target_ms).text);
+		}
+		if (facts->unended >= NOTABLE_UNENDED) {
+			text_add(&text, "; %.0f %% of the run's frames never ended",
+				100 * facts->unended);
 		}
 	}
 }
