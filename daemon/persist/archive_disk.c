@@ -102,6 +102,7 @@ static int open_dir(struct archive_disk *disk)
 	return 0;
 }
 
+/* A regular file of ours with one link that nobody else writes to? 0, or -EPERM with why. */
 static int archive_disk_check(struct archive_disk *disk, const struct stat *st, const char *name)
 {
 	if (S_ISLNK(st->st_mode)) {

@@ -66,8 +66,6 @@ void archive_disk_close(struct archive_disk *disk);
 /* Keeps "WHAT: strerror" (or WHAT alone for error 0) as why. Returns error. */
 int archive_disk_fail(struct archive_disk *disk, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A regular file of ours with one link that nobody else writes to? 0, or -EPERM with why. */
-struct stat;
 /* A header page of this size with an id of its own; disk->identity says what it says. */
 int archive_disk_head(struct archive_disk *disk, uint8_t page[ARCHIVE_PAGE]);
 /* Makes history.new and renames it; disk->fd is open then. */
