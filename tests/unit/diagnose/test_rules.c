@@ -1264,6 +1264,29 @@ static void (*const healthy[])(void) = {
 	nothing_is_known,
 };
 
+static void unexplained_says(const char *text)
+{
+	diagnose(&facts, &diagnosis);
+	const struct finding *found = NULL;
+	for (size_t i = 0; i < diagnosis.findings && !found; i++) {
+		const struct finding *one = &diagnosis.finding[i];
+		found = one->cause == CAUSE_UNEXPLAINED ? one : NULL;
+	}
+	ck_assert_ptr_nonnull(found);
+	ck_assert_msg(strstr(found->text, text), "%s", found->text);
+}
+
+/* Slow frames now and then are no change, and "longer than before" would be wrong. */
+START_TEST(what_is_unexplained_says_longer_than_what)
+{
+	nobody_knows();
+	unexplained_says(" ms longer than before; no metric");
+	jitter(30, 70);
+	unexplained_says(
+		"a frame takes 2.3 ms longer on average, because of the slow ones; no metric");
+}
+END_TEST
+
 START_TEST(a_queue_that_drops_is_named_where_all_is_well)
 {
 	healthy[0]();

@@ -84,6 +84,9 @@ static void explain_away(const struct view *view, struct judged *judged)
 /* The first symptom of which the rules explain less than half. */
 static void judge_unexplained(const struct view *view, struct judged *judged)
 {
+	static const char *const longer[SYMPTOM_LATENCY] = {[SYMPTOM_CHANGE] = "longer than before",
+		[SYMPTOM_JITTER] = "longer on average, because of the slow ones",
+		[SYMPTOM_CONSTANT] = "longer than it should"};
 	struct judged *own = &judged[CAUSE_UNEXPLAINED];
 	double best = 1;
 	for (enum symptom symptom = SYMPTOM_LATENCY; symptom-- > 0;) {
@@ -107,8 +110,8 @@ static void judge_unexplained(const struct view *view, struct judged *judged)
 	own->score[own->symptom] = faint ? SHOWN : fmin(UNEXPLAINED_SCORE, best - 0.01);
 	take_best(own);
 	text_add(&own->text, "%s takes ", stage ? stage->name : "a frame");
-	say(own, "", stage ? change_of(stage->ms) : own->finding.explained_ms,
-		" ms longer than before; no metric explains it");
+	say(own, "", stage ? change_of(stage->ms) : own->finding.explained_ms, " ms ");
+	text_add(&own->text, "%s; no metric explains it", longer[own->symptom]);
 }
 
 /* Together they explain no more of a symptom than there is. */
