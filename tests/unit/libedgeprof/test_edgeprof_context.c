@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -112,6 +113,22 @@ static void fault_pages(void)
 	munmap(fresh, PAGES * page);
 }
 
+static long voluntary_switches(void)
+{
+	struct rusage usage;
+	ck_assert_int_eq(getrusage(RUSAGE_THREAD, &usage), 0);
+	return usage.ru_nvcsw;
+}
+
+/* A short sleep that ends before the thread has left its core is no switch. */
+static void wait_switches(long count)
+{
+	long end = voluntary_switches() + count;
+	while (voluntary_switches() < end) {
+		nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+	}
+}
+
 TEST_TIMEOUT(60);
 FIXTURE(NULL, finish);
 
@@ -122,9 +139,7 @@ START_TEST(a_frame_says_what_happened_to_its_thread)
 	edgeprof_frame_begin(42);
 	ahead_ns += FRAME_60;
 	fault_pages();
-	for (int i = 0; i < 3; i++) {
-		nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
-	}
+	wait_switches(3);
 	errno = 4711;
 	edgeprof_frame_end();
 	ck_assert_int_eq(errno, 4711);
