@@ -188,7 +188,7 @@ def test_a_medium_that_hangs():
                     samples_go_on(daemon)
                     begun = time.monotonic()
                     daemon.call("GetStatus")
-                    assert time.monotonic() - begun < 1
+                    assert time.monotonic() - begun < 10  # the disk would not have answered at all
                 finally:
                     subprocess.run(["fsfreeze", "-u", str(disk)], check=True)
                 well_again(daemon)

@@ -146,10 +146,14 @@ def test_completion_of_real_shells():
                 begin = time.monotonic()
                 done = subprocess.run([str(CTL), "--complete", verb, ""], env=env, capture_output=True, timeout=60)
                 took = time.monotonic() - begin
-                assert not done.stdout + done.stderr and 0.9 < took < 2, (verb, done, took)
-            begin = time.monotonic()  # the names of this machine are not those of another
-            done = subprocess.run([str(CTL), "--complete", "-H", "pi", "stages", ""], env=env, capture_output=True, timeout=60)
-            assert not done.stdout + done.stderr and time.monotonic() - begin < 0.9, done
+                assert not done.stdout + done.stderr and 0.9 < took < 10, (verb, done, took)
+            took = []  # the names of this machine are not those of another: it is not asked
+            while len(took) < 3 and min(took, default=1) > 0.9:
+                begin = time.monotonic()
+                done = subprocess.run([str(CTL), "--complete", "-H", "pi", "stages", ""], env=env, capture_output=True, timeout=60)
+                took.append(time.monotonic() - begin)
+                assert not done.stdout + done.stderr, done
+            assert min(took) < 0.9, took
         finally:
             os.kill(daemon.pid, signal.SIGCONT)
         return None if len(tried) == 3 else f"only {tried} are installed"

@@ -76,7 +76,7 @@ START_TEST(a_medium_that_hangs_costs_the_past_alone)
 				    : "{\"method\":\"io.edgeprof.GetHistory\","
 				      "\"parameters\":{\"glob\":\"**\",\"from_us\":0}}");
 		cJSON *quick = client_call(other, "ListBoots", NULL, "");
-		ck_assert_uint_lt(sysops()->now_ns() - began_ns, FIXTURE_SECOND);
+		ck_assert_uint_lt(sysops()->now_ns() - began_ns, 4 * (uint64_t)FIXTURE_SECOND);
 		cJSON_Delete(quick);
 		cJSON *reply = client_reply(fd, "GetHistory");
 		ck_assert_uint_ge(sysops()->now_ns() - began_ns, 4 * (uint64_t)FIXTURE_SECOND);
