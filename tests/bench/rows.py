@@ -27,6 +27,7 @@ class Row(typing.NamedTuple):
 
 TRACERS = "Tracy 0.65-1.3 (TSC), lttng-ust 6-7, Perfetto 9-13, UDP statsd 66"
 CLOCKS = "ns, two clock_gettime"
+STALL = "ms, longest stall of the machine"
 SAMPLERS = "collectd 3.3-38, psutil 10, node_exporter 25-100, netdata 110"
 
 ROWS = [
@@ -80,9 +81,10 @@ ROWS = [
     Row("history.read", "reading one series, a row", "ns", 20, None, "ns, an array"),
     Row("ready.full", "READY with a full history file", "ms", 10, None, "ms, an empty one"),
     Row("scale.attached", "64 apps of one user at once: attached", "apps", 64, take=min, least=True),
-    Row("scale.turn_start", "the same: longest turn while they start", "ms", 2, take=max),
-    Row("scale.turn", "64 apps, 192 stages: longest turn", "ms", 2, take=max),
-    Row("scale.turn240", "2 apps, 240 stages, 50 k events/s: longest turn", "ms", 2, take=max),
+    Row("scale.turn_start", "the same: longest turn while they start", "ms", 2, None, STALL),
+    Row("scale.turn", "64 apps, 192 stages: longest turn", "ms", 2, None, STALL),
+    Row("scale.turn240", "2 apps, 240 stages, 50 k events/s: longest turn", "ms", 2, None, STALL),
+    Row("scale.turn_longest", "longest turn of all repetitions", "ms", take=max),
     Row("scale.metrics", "4480 gauges offered: metrics reachable", "metrics", 4096, take=min, least=True),
     Row("scale.uncounted", "the same: refusals not counted", "gauges", 0, take=max),
     Row("heap.idle", "heap allocations a second, idle", "", 0, take=max),
