@@ -11,6 +11,10 @@ import typing
 NOISY_SPREAD = 15  # percent
 TIMES = ("ns", "us", "ms", "us a second", "% of a core")  # units whose bars are of the machine that has the next line
 YARDSTICK = "python.pure.stage.floor", 1284  # ns: the contextmanager profiler, where the bars were set
+# And the row's own floor there, where what it consists of may be slower than Python is: switches between processes,
+# faults of pages.
+FLOORS = {"python.fast.profiler": 313, "query.p50": 10.4, "query.status": 11.3, "query.list16": 14.6, "query.list240": 41.8,
+          "query.toolarge": 5.87, "ready.full": 7.71}  # fmt: skip
 
 
 class Row(typing.NamedTuple):
@@ -105,10 +109,11 @@ def spread(values):
     return 50 * (high - low) / abs(middle)
 
 
-def slowness(values):
-    """How many times longer this machine takes than that of the bars; 1 where it is faster, or was not measured."""
-    key, there = YARDSTICK
-    return max(1, statistics.median(values[key]) / there) if values.get(key) else 1
+def slowness(values, key=None):
+    """How many times longer this machine takes than that of the bars: for all rows, or for that of the key; 1 where it is
+    faster, or was not measured."""
+    measures = [YARDSTICK, (f"{key}.floor", FLOORS.get(key))]
+    return max([1, *(statistics.median(values[name]) / there for name, there in measures if there and values.get(name))])
 
 
 def benchmark(values):
@@ -121,8 +126,7 @@ def benchmark(values):
             "throughput_ops_per_sec": 1e9 / ns if ns else None}
 
 
-def judge(row, value, slower):
-    scale = slower if row.unit in TIMES else 1
+def judge(row, value, scale):
     over = (lambda limit: value < limit) if row.least else (lambda limit: value > limit * scale)
     if row.bar is None:
         return "figure"
@@ -145,7 +149,7 @@ def result(row, values, reasons, noisy):
     base = row.key[:-2] if row.key.endswith(".*") else row.key
     measured = {name.split(".peer.")[1]: statistics.median(list_) for name, list_ in values.items()
                 if name.startswith(base + ".peer.")}
-    shown.update(peers=measured, value=None, spread=None, floor=None, floor_of=row.floor, of=None, n=0, noisy=False)
+    shown.update(peers=measured, value=None, spread=None, floor=None, floor_of=row.floor, of=None, n=0, noisy=False, scale=None)
     if key is None:
         mark, why = next((r for k, r in reasons.items() if fnmatch.fnmatchcase(k, row.key)), ("-", "not measured"))
         return {**shown, "verdict": "ABSENT" if mark == "!" else "skipped", "why": why}
@@ -153,7 +157,9 @@ def result(row, values, reasons, noisy):
     shown.update(value=row.take(list_), spread=spread(list_), n=len(list_), values=list_)
     shown.update(floor=statistics.median(floors) if floors else None)
     shown.update(noisy=noisy.get(key, False) or shown["spread"] > NOISY_SPREAD)
-    shown.update(of=key[len(row.key) - 1:] if row.key.endswith("*") else None, verdict=judge(row, shown["value"], slowness(values)), why="")
+    scale = slowness(values, row.key) if row.unit in TIMES else 1
+    shown.update(of=key[len(row.key) - 1:] if row.key.endswith("*") else None, verdict=judge(row, shown["value"], scale), why="")
+    shown.update(scale=scale if scale > slowness(values) else None)
     return shown
 
 
@@ -167,7 +173,7 @@ def cells(shown, elsewhere=True):
     value = "" if shown["value"] is None else f"{number(shown['value'])} {shown['unit']}".strip()
     value += f" ({shown['of']})" if shown["of"] else ""
     about = f"±{shown['spread']:.0f} %" if shown["n"] > 3 else ""
-    verdict = shown["verdict"] + (", noisy" if shown["noisy"] else "") + (f": {shown['why']}" if shown["why"] else "")
+    verdict = shown["verdict"] + (f", bar x {shown['scale']:.2f}" if shown["scale"] else "") + (", noisy" if shown["noisy"] else "") + (f": {shown['why']}" if shown["why"] else "")
     return shown["what"], floor, peer or (shown["peer"] if elsewhere else ""), bar, value, about, verdict
 
 
