@@ -191,7 +191,7 @@ def test_a_real_sshd():
         assert {m["name"]: m["value"] for m in json.loads(done.stdout)["metrics"]}["temperature/cpu-thermal"] == 50
         for verb in (["status"], ["apps"], ["self"], ["metrics"], ["watch", "--count", "2"], ["version"], ["rules"],
                      ["history", "temperature/max"], ["mark", "from afar"], ["events"]):
-            done = ctl("--remote", me, *verb)
+            done = ctl("--remote", me, "--timeout", "30", *verb)
             assert done.returncode in (0, 2) and "Sanitizer" not in done.stderr, (verb, done)
         done = ctl("-H", me, "events")
         assert "from afar" in done.stdout, done

@@ -348,8 +348,10 @@ with edgeprof.frame(8841), edgeprof.stage("outer"), edgeprof.stage("infer"):
             self.assertEqual([o["stage"] for o in open_stages], ["outer", "infer"])
             self.assertEqual([o["frame"] for o in open_stages], [8841, 8841])
             app.kill()
-        until("its death", lambda: (app_of(self.daemon, "victim") or {}).get("state") == "killed")
-        words = app_of(self.daemon, "victim")["last_words"]
+        until("its death", lambda: (app_of(self.daemon, "victim") or {}).get("state") not in ("running", "idle"))
+        victim = app_of(self.daemon, "victim")
+        self.assertEqual(victim["state"], "killed", victim)
+        words = victim["last_words"]
         self.assertIn("infer", words)
         self.assertIn("8841", words)
 
