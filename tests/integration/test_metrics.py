@@ -181,9 +181,9 @@ def test_names_are_escaped_and_never_break_the_text():
     with fake(ListMetrics={"metrics": [metric(f"newkind/{n}", 1, "celsius") for n in ["p", "p", "q-r"]] +
                            [metric("newkind", 1, ""), metric("self/a.x", 1, ""), metric("self/a-x", 2, "")]},
               ListStages={"stages": [stage(n, 1, 2, 3, 4, total_ms=1.0, age_ms=1) for n in names], "totals": []},
-              GetStatus=dict(STATUS, model='"}\n# TYPE x gauge\\'),
+              GetStatus=dict(STATUS, model='"}\n# TYPE x gauge\\' + " Super" * 9),
               ListAlerts={"alerts": [dict(ALERT, instance=n) for n in names]}) as env:
-        text = run(env).stdout
+        text = run(dict(env, COLUMNS="60")).stdout
     lint(text)
     samples = parse(text)[1]
     assert samples['edgeprof_newkind_celsius{name="p"}'] == 1 and samples["edgeprof_self_a_x"] == 1, text

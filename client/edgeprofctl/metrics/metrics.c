@@ -269,6 +269,7 @@ static int run_metrics(struct ctl *ctl)
 {
 	/* as the format is, whatever the locale; else labels would be equal */
 	ctl->style.utf8 = true;
+	ctl->output.style = NULL; /* no line of it may be broken */
 	if (ctl->options.json != JSON_OFF) {
 		return ctl->options.output
 			       ? ctl_fail(ctl, CTL_USAGE,
