@@ -45,9 +45,9 @@ struct responder {
 		{"throttle", 0, "all|throttled|unthrottled",                                 \
 			"count only what ended while the hardware throttled, or did not",    \
 			option_word, offsetof(struct options, window.throttle)},             \
-		{"run", 0, "0|-1|-2",                                                        \
-			"show the current or latest run (0), or an earlier one (-1 to -8)",  \
-			option_run, offsetof(struct options, runs.run)},                     \
+		{"run", 0, "0|-1|-2|-3|-4|-5|-6|-7|-8",                                      \
+			"show the current or latest run (0), or an earlier one", option_run, \
+			offsetof(struct options, runs.run)},                                 \
 		{"all-runs", 0, NULL, "combine all runs that are kept", option_flag,         \
 			offsetof(struct options, runs.all_runs)},                            \
 	{                                                                                    \

@@ -108,7 +108,7 @@ def test_each_run_has_its_own_statistics():
             assert refused(call, "InvalidParameter", run=-1, all_runs=True) == {"parameter": "all_runs"}
         for value in ("1", "x", "-9", "", "-"):
             result = daemon.ctl("report", "cam", "--run", value)
-            assert result.returncode == 64 and "--run" in result.stderr, (value, result)
+            assert result.returncode == 64 and "--run; use 0|-1|-2|-3|-4|-5|-6|-7|-8\n" in result.stderr, (value, result)
 
 
 def test_slow_frames_of_all_runs_add_up():
