@@ -119,11 +119,11 @@ class Texts(Case):
                                      "acked: known, silenced, sent 05:40:25", "sent 05:40:25"])
 
     def test_transitions_are_in_order_also_if_the_clock_was_set_back(self):
-        rows = [dict(ALERT, **{"from": a, "to": b}, time_us=T - 3600_000_000 * at, mono_us=5 + at)
+        rows = [dict(ALERT, **{"from": a, "to": b}, from_severity="critical", time_us=T - 3600_000_000 * at, mono_us=5 + at)
                 for at, (a, b) in enumerate((("ok", "firing"), ("firing", "ok")))]
         with self.daemon(GetAlertLog={"transitions": rows}):
             shown = self.ctl("alerts", "--recent")[0]
-            self.assertLess(shown.index("→ critical"), shown.index("firing → ok"))
+            self.assertLess(shown.index("ok → firing(critical)"), shown.index("firing(critical) → ok"))
 
     def test_a_member_that_is_absent_does_not_hide_the_others(self):
         snapshot = {"hostname": "pi5", "time_us": T, "clock_synced": True, "inference_latency": 18.5,

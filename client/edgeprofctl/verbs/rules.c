@@ -20,9 +20,10 @@ static void show_rules(struct ctl *ctl, const cJSON *reply)
 		{"SEVERITY", FIELD_TEXT, "{~dim}{severity}"},
 		{"METRIC", FIELD_TEXT, "{metric}"},
 		{"CONDITION", FIELD_LONG,
-			"[{?condition=slope_above}grows by more than[ {threshold:g}] per minute|"
-			"{condition}[ {threshold:g}]][, critical {critical:g}]"
-			"[{?for_s}, for {for_s:s}]"},
+			"[{?condition=slope_above}grows by more than|{condition}]"
+			"[{?unit}[ {threshold:value}][, critical {critical:value}]|"
+			"[ {threshold:g}][{?condition=slope_above} per minute]"
+			"[, critical {critical:g}]][{?for_s}, for {for_s:s}]"},
 		{"INSTANCES", FIELD_NUMBER, "{instances:count}"},
 		{"FROM", FIELD_TEXT, "{~dim}{origin}"},
 	};
@@ -33,6 +34,25 @@ static bool wanted(const cJSON *rule, const char *glob)
 {
 	return !glob || proto_query_match(glob, json_word(rule, "rule")) ||
 	       proto_query_match(glob, json_word(rule, "metric"));
+}
+
+/* A rule's glob has the unit of what it watches: nothing, no unit. */
+static void add_units(struct ctl *ctl, cJSON *reply)
+{
+	cJSON *alerts, *rule;
+	if (ctl_call(ctl, "ListAlerts", ctl_add_flag(NULL, "all", true), true, &alerts) !=
+		CTL_FINE) {
+		return;
+	}
+	cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(reply, "rules"))
+	{
+		const cJSON *alert = json_first(alerts, "alerts");
+		while (alert && strcmp(json_word(alert, "rule"), json_word(rule, "rule")) != 0) {
+			alert = alert->next;
+		}
+		ctl_add_text(rule, "unit", alert ? json_word(alert, "unit") : NULL);
+	}
+	cJSON_Delete(alerts);
 }
 
 static int run_rules(struct ctl *ctl)
@@ -47,6 +67,9 @@ static int run_rules(struct ctl *ctl)
 		cJSON_Delete(reply);
 		return ctl_unknown(
 			ctl, CTL_NO_DATA, "alert rule", glob, "no alert rule matches '%s'", glob);
+	}
+	if (ctl->options.json == JSON_OFF) {
+		add_units(ctl, reply);
 	}
 	return ctl_answer(ctl, reply, show_rules);
 }
