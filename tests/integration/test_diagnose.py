@@ -113,6 +113,20 @@ def test_one_app_is_diagnosed_now():
             assert zone[0]["trip_celsius"] == 85 and zone[0]["celsius"] == 50, zone
 
 
+def test_a_capture_that_waits_is_not_planned_and_named():
+    with Daemon(SLOW) as daemon, Script(daemon) as script:
+        time.sleep(1.4)  # frames from before the app are not its own
+        start = time.monotonic_ns() - 40 * 33 * MS
+        for frame in range(40):
+            end = start + (frame + 1) * 33 * MS
+            script.tell([f"0 complete {end - 8 * MS} capture {25 * MS} {frame}", f"0 complete {end} infer {8 * MS} {frame}",
+                         f"0 frame {end} {frame} {end - 33 * MS}"])
+        plan = until("it is known what the stages are", lambda: (lambda p: p if p.get("reason", "").startswith("without") else None)(
+            ask(daemon, "Forecast", app="cam", fps=30)["plans"][0]), pause=0.5)
+        assert 7 < plan["latency_p50_ms"] < 9, plan
+        assert "without capture, which waits" in daemon.ctl("forecast", "cam", "--fps", "30").stdout
+
+
 def test_a_slow_frame_is_explained():
     with tempfile.TemporaryDirectory() as scratch:
         with Daemon(SLOW, root=board(scratch)[0]) as daemon, Script(daemon) as script:

@@ -211,15 +211,19 @@ static bool is_work(const struct facts *facts, const char *name)
 	return true;
 }
 
-/* The durations of the last frames' stages, a row a frame. */
+/* The durations of the last frames' stages, a row a frame; names what is skipped. */
 static void fill_durations(const struct past_frames *past, const struct facts *facts, float *ms,
-	struct plan_input *input)
+	struct plan_input *input, struct text *without)
 {
 	size_t column[FACTS_STAGES];
 	input->ms = ms;
 	for (size_t i = 0; i < past->stages; i++) {
+		const bool work = is_work(facts, past->stage[i]);
 		column[input->stages] = i;
-		input->stages += is_work(facts, past->stage[i]);
+		input->stages += work;
+		if (!work) {
+			text_join(without, ", ", "without %s, which waits", past->stage[i]);
+		}
 	}
 	size_t most = input->stages > 8 ? PLAN_CELLS / input->stages : PLAN_FRAMES;
 	input->frames = past->count < most ? past->count : most;
@@ -231,7 +235,7 @@ static void fill_durations(const struct past_frames *past, const struct facts *f
 }
 
 static void plan_item(struct json *out, const char *arrangement, const struct plan_input *input,
-	const struct plan_execution *execution, bool known)
+	const struct plan_execution *execution, bool known, const char *without)
 {
 #define FIELD(name, member) JSON_FIELD(struct plan_execution, name, member)
 	static const struct json_field fields[] = {FIELD("miss_rate", miss),
@@ -248,7 +252,7 @@ static void plan_item(struct json *out, const char *arrangement, const struct pl
 	json_string_opt(out, "reason",
 		!known			 ? "fewer than 30 frames with stages"
 		: isnan(execution->miss) ? "the frame rate of the app is not known"
-					 : "");
+					 : without);
 	json_close(out, '}');
 }
 
@@ -263,6 +267,7 @@ static void put_plans(struct json *out, const struct list_cursor *cursor, const 
 	struct work {
 		struct past_frames past;
 		float ms[PLAN_FRAMES * FACTS_STAGES];
+		char without[128];
 	} *work = mem_zalloc(sizeof(*work));
 	const struct facts *facts = facts_of(cursor, app);
 	if (work && facts) {
@@ -272,10 +277,11 @@ static void put_plans(struct json *out, const struct list_cursor *cursor, const 
 			.deadline_ms = first_known(cursor->number[1], facts->deadline_ms)};
 		input.deadline_ms = first_known(input.deadline_ms, 1000 / input.fps);
 		past_frames_read(app, app->since_ns, cursor->now_ns, &work->past);
-		fill_durations(&work->past, facts, work->ms, &input);
+		struct text without = TEXT_IN(work->without);
+		fill_durations(&work->past, facts, work->ms, &input, &without);
 		bool known = plan_predict(&input, &sequential, &pipelined);
-		plan_item(out, "sequential", &input, &sequential, known);
-		plan_item(out, "pipelined", &input, &pipelined, known);
+		plan_item(out, "sequential", &input, &sequential, known, work->without);
+		plan_item(out, "pipelined", &input, &pipelined, known, work->without);
 	}
 	free(work);
 }
