@@ -14,6 +14,7 @@
 
 #include "daemon/collect/lib/gauge.h"
 #include "daemon/collect/lib/kernel_text.h"
+#include "proto/text.h"
 
 enum { GPU_VALUES_MAX = 64 };
 
@@ -58,6 +59,27 @@ static int parse_percent(const char *text, double *ret)
 	return parse_load(text, 1, ret);
 }
 
+/* "NPU load:  Core0: 45%, Core1:  0%," (Rockchip's debugfs) is their mean; "100@…Hz" is what its
+ * drivers of NPU and codecs say whatever these do: they do not measure. */
+static int parse_engine(const char *text, double *ret)
+{
+	double sum = 0, cores = 0;
+	uint64_t value;
+	for (const char *p = text; (p = strchr(p, ':'));) {
+		p++;
+		if (kernel_u64(&p, &value)) {
+			sum += (double)value;
+			cores++;
+		}
+	}
+	if (cores > 0) {
+		*ret = sum / cores;
+		return 0;
+	}
+	int r = parse_percent(text, ret);
+	return r == 0 && *ret == 100 ? -EOPNOTSUPP : r;
+}
+
 /* The clock of the memory controller is left to another source that exposes it. */
 static bool is_our_clock(const struct naming *naming)
 {
@@ -74,6 +96,7 @@ static bool is_clock_known(const struct naming *naming)
 static const struct gauge_kind permille = {
 	.unit = UNIT_PERCENT, .max = 100, .parse = parse_permille};
 static const struct gauge_kind percent = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_percent};
+static const struct gauge_kind engine = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_engine};
 static const struct gauge_kind hertz = {.unit = UNIT_HERTZ, .max = HERTZ_MAX};
 static const struct gauge_kind megahertz = {.unit = UNIT_HERTZ, .scale = 1e6, .max = HERTZ_MAX};
 static const struct gauge_kind emc_clock = {
@@ -81,11 +104,12 @@ static const struct gauge_kind emc_clock = {
 /* mc_all is the clock, in kHz, that the present traffic would fill. */
 static const struct gauge_kind emc_traffic = {.unit = UNIT_PERCENT, .is_wanted = is_clock_known};
 
-/* Names of the GPU: Tegra's and Rockchip's address.gpu, Thor's gpu-gpc-0, Tegra's chips, Mali. */
+/* Names of the GPU: Tegra's and Rockchip's address.gpu, Thor's gpu-gpc-0, Tegra's chips (gm20b,
+ * gp10b, gv11b, ga10b), Mali. */
 static bool is_gpu(const char *device)
 {
-	static const char *const names[] = {"gpu", "*gpu-gpc*", "*.gpu*", "*gm20b*", "*gp10b*",
-		"*gv11b*", "*ga10b*", "*gb10b*", "*mali*", "*v3d*", NULL};
+	static const char *const names[] = {
+		"gpu", "*gpu-gpc*", "*.gpu*", "*g?[12][01]b*", "*mali*", "*v3d*", NULL};
 	return device_matches(names, device);
 }
 
@@ -116,7 +140,11 @@ static void add_devfreq(struct gauges *values, const char *path, const char *loa
 	for (int i = 0; i < 2; i++) {
 		bool device = (i == 0) == is_gpu_load;
 		snprintf(file, sizeof(file), "%s/%sload", path, device ? "device/" : "");
-		add_first(values, device ? &permille : &percent, load, file);
+		add_first(values,
+			device				    ? &permille
+			: text_starts_with(load, "engine/") ? &engine
+							    : &percent,
+			load, file);
 	}
 	snprintf(file, sizeof(file), "%s/cur_freq", path);
 	add_first(values, &hertz, clock, file);
@@ -153,15 +181,18 @@ static void add_device(void *ctx, const struct root *root, const char *path, con
 	add_devfreq(ctx, path, load, clock, false);
 }
 
-/* PCs: the first card that has the file. */
+/* PCs: load and clock are of one card, the first that has a load, else a clock. */
 static void add_drm(struct gauges *values)
 {
-	for (int i = 0; i < 4; i++) {
+	size_t before = values->count;
+	for (int i = 0; i < 8 && values->count == before; i++) {
 		char path[DEVICE_FILE_PATH];
-		snprintf(path, sizeof(path), "sys/class/drm/card%d/device/gpu_busy_percent", i);
+		snprintf(path, sizeof(path), "sys/class/drm/card%d/device/gpu_busy_percent", i % 4);
 		add_first(values, &percent, "gpu/utilization", path);
-		snprintf(path, sizeof(path), "sys/class/drm/card%d/gt_act_freq_mhz", i);
-		add_first(values, &megahertz, "gpu/frequency", path);
+		snprintf(path, sizeof(path), "sys/class/drm/card%d/gt_act_freq_mhz", i % 4);
+		if (i >= 4 || values->count > before) {
+			add_first(values, &megahertz, "gpu/frequency", path);
+		}
 	}
 }
 
@@ -190,9 +221,13 @@ static void add_emc(struct gauges *values)
 static int gpu_probe(const struct collector_context *ctx, void *state)
 {
 	struct gauges *values = state;
+	char text[64];
 	gauges_init(values, ctx->root, sizeof(struct gauge), GPU_VALUES_MAX);
 	add_first(values, &permille, "gpu/utilization", "sys/devices/gpu.0/load");
 	add_first(values, &permille, "gpu/utilization", "sys/devices/platform/gpu.0/load");
+	if (root_read(values->root, DEBUG "/rknpu/load", text, sizeof(text)) > 0) {
+		add_first(values, &engine, "engine/npu/utilization", DEBUG "/rknpu/load");
+	}
 	int r = device_each(values->root, DEVFREQ, "", add_device, values);
 	add_drm(values);
 	add_emc(values);
@@ -232,6 +267,7 @@ static int gpu_sample(const struct collector_context *ctx, void *state)
 const struct collector_ops collector_gpu = {
 	.name = "gpu",
 	.state_size = sizeof(struct gauges),
+	.folder = DEVFREQ,
 	.probe = gpu_probe,
 	.open = gpu_open,
 	.fetch = gauges_fetch,

@@ -118,6 +118,52 @@ START_TEST(rk3588_tells_gpu_npu_and_memory_in_devfreq)
 }
 END_TEST
 
+/* Its drivers set busy and total to 1 and never measure; debugfs has what the NPU does. */
+START_TEST(a_constant_of_rockchip_is_no_load)
+{
+	put_freq("fdab0000.npu", "1000000000\n");
+	tree_write(&tree, "sys/class/devfreq/fdab0000.npu/load", "100@1000000000Hz\n");
+	put_freq("fdbd0000.rkvenc-core", "800000000\n");
+	tree_write(&tree, "sys/class/devfreq/fdbd0000.rkvenc-core/load", "100@800000000Hz\n");
+	put_freq("fb000000.gpu", "300000000\n");
+	tree_write(&tree, "sys/class/devfreq/fb000000.gpu/load", "100@300000000Hz\n");
+	start("gpu");
+	bench_expect_null(&bench, "engine/npu/utilization", "Operation not supported");
+	bench_expect_null(&bench, "engine/rkvenc-core/utilization", "Operation not supported");
+	bench_expect(&bench, "gpu/utilization", 100);
+	bench_finish(&bench);
+	tree_write(&tree, "sys/kernel/debug/rknpu/load",
+		"NPU load:  Core0: 45%, Core1: 30%, Core2:  0%,\n");
+	start("gpu");
+	bench_expect(&bench, "engine/npu/utilization", 25);
+	tree_write(&tree, "sys/kernel/debug/rknpu/load", "NPU load:  100%\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "engine/npu/utilization", 100);
+	tree_write(&tree, "sys/kernel/debug/rknpu/load", "NPU load:  Core0: 450%,\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect_null(&bench, "engine/npu/utilization", "out of range");
+	bench_finish(&bench);
+}
+END_TEST
+
+START_TEST(load_and_clock_are_of_one_card)
+{
+	tree_write(&tree, "sys/class/drm/card0/gt_act_freq_mhz", "350\n");
+	start("gpu");
+	bench_expect(&bench, "gpu/frequency", 350e6);
+	bench_finish(&bench);
+	tree_write(&tree, "sys/class/drm/card1/device/gpu_busy_percent", "73\n");
+	start("gpu");
+	bench_expect(&bench, "gpu/utilization", 73);
+	expect_none("gpu/frequency");
+	bench_finish(&bench);
+	tree_write(&tree, "sys/class/drm/card1/gt_act_freq_mhz", "900\n");
+	start("gpu");
+	bench_expect(&bench, "gpu/frequency", 900e6);
+	bench_finish(&bench);
+}
+END_TEST
+
 START_TEST(thor_has_clocks_but_no_load)
 {
 	put_freq("gpu-gpc-0", "1575000000");
