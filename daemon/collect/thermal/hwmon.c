@@ -2,8 +2,8 @@
 /* hwmon.c: reads temperatures that only a chip's driver reports: tempM_input of
  * sys/class/hwmon/hwmonN in m°C as temperature/<chip>, <chip>_<M> or <chip>_<label> (Thor's tmp451,
  * k10temp, NVMe). What a thermal zone reports already is skipped. On a machine without zones the
- * hottest of them is temperature/max, without disks, memory modules, radios and batteries. No own
- * keys. */
+ * hottest of them is temperature/max, without disks, memory modules, radios, batteries and
+ * Super-I/O chips, whose inputs that nothing is connected to read 127 °C. No own keys. */
 #include "daemon/collect/sched/registry.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ static const struct gauge_kind celsius = {.prefix = "temperature",
 	.max = 1000,
 	.below = "offline"};
 
-static const char *const not_the_board[] = {
-	"nvme*", "drivetemp*", "jc42*", "spd5118*", "*wifi*", "*phy*", "BAT*", NULL};
+static const char *const not_the_board[] = {"nvme*", "drivetemp*", "jc42*", "spd5118*", "*wifi*",
+	"*phy*", "BAT*", "[nifw][ct87][t813]*", NULL};
 
 /* What one probe passes around. */
 struct search {

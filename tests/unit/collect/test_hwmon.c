@@ -97,6 +97,17 @@ START_TEST(without_zones_the_hottest_chip_is_the_maximum_until_thermal_tells)
 }
 END_TEST
 
+START_TEST(an_input_that_nothing_is_connected_to_is_no_maximum)
+{
+	chip(0, "k10temp\n", "48125\n");
+	chip(1, "nct6775\n", "127500\n");
+	chip(2, "it8728\n", "127000\n");
+	start();
+	bench_expect(&bench, "temperature/nct6775", 127.5);
+	bench_expect(&bench, "temperature/max", 48.125);
+}
+END_TEST
+
 START_TEST(disks_alone_are_no_maximum)
 {
 	chip(0, "nvme\n", "40850\n");
