@@ -333,6 +333,7 @@ static int power_sample(const struct collector_context *ctx, void *state)
 const struct collector_ops collector_power = {
 	.name = "power",
 	.state_size = sizeof(struct power),
+	.folder = "sys/class/hwmon",
 	.probe = power_probe,
 	.open = power_open,
 	.fetch = gauges_fetch,

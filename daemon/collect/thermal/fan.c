@@ -47,13 +47,13 @@ static int fan_probe(const struct collector_context *ctx, void *state)
 	(void)gauges_add_existing(fans, &rpm, "pwm-fan", JP4_FAN "/rpm_measured");
 	(void)gauges_add_existing(fans, &duty, "pwm-fan", JP4_FAN "/cur_pwm");
 	return gauges_found(ctx, fans, r == -ENOMEM ? r : 0,
-		"no fan in /sys/class/hwmon or /sys/devices/pwm-fan; one that is only a cooling "
-		"device is exposed by thermal");
+		"no fan in /sys/class/hwmon or /sys/devices/pwm-fan; thermal has cooling devices");
 }
 
 const struct collector_ops collector_fan = {
 	.name = "fan",
 	.state_size = sizeof(struct gauges),
+	.folder = "sys/class/hwmon",
 	.probe = fan_probe,
 	.open = gauges_open,
 	.fetch = gauges_fetch,

@@ -284,7 +284,8 @@ START_TEST(a_device_that_comes_later_opens_its_class_again)
 	tree_write(&tree, "sys/kernel/uevent_seqnum", "1795\n");
 	tree_write(&tree, "sys/class/fake/zone0/temp", "1\n");
 	start();
-	tree_write(&tree, "sys/class/fake/zone1/temp", "2\n"); /* not announced yet */
+	tree_write(&tree, "sys/devices/one/temp", "2\n");
+	tree_write(&tree, "sys/class/fake/zone1", "../../devices/one"); /* not announced yet */
 	run_minutes(1, 3);
 	ck_assert_int_eq(fake.opens, 1);
 	tree_write(&tree, "sys/kernel/uevent_seqnum", "1796\n");
@@ -296,6 +297,19 @@ START_TEST(a_device_that_comes_later_opens_its_class_again)
 	ck_assert_int_eq(fake.closes, 1);
 	ck_assert_int_eq(fake.samples, 10);
 	bench_expect(&bench, "fake/value", 10);
+	/* drivers that were loaded again have each other's numbers */
+	tree_write(&tree, "sys/devices/other/temp", "3\n");
+	tree_write(&tree, "sys/class/fake/zone1", "../../devices/other");
+	tree_write(&tree, "sys/kernel/uevent_seqnum", "1798\n");
+	run_minutes(10, 12);
+	ck_assert_int_eq(fake.opens, 3);
+	/* a tree that counts no announcements */
+	tree_unlink(&tree, "sys/kernel/uevent_seqnum");
+	run_minutes(13, 15);
+	ck_assert_int_eq(fake.opens, 3);
+	tree_write(&tree, "sys/class/fake/zone2/temp", "2\n");
+	run_minutes(16, 18);
+	ck_assert_int_eq(fake.opens, 4);
 	tree_remove(&tree);
 }
 END_TEST
