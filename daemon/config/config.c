@@ -19,6 +19,7 @@
 #include "daemon/core/archive/account.h"
 #include "daemon/publish/mqtt/options.h"
 #include "daemon/util/sysops.h"
+#include "proto/utf8.h"
 
 #define DEFAULT_FILE "/etc/edgeprofd/edgeprofd.conf"
 
@@ -87,6 +88,7 @@ static void add_error(struct config_errors *errors, const char *format, ...)
 		va_start(ap, format);
 		vsnprintf(errors->text[errors->count], sizeof(errors->text[0]), format, ap);
 		va_end(ap);
+		proto_utf8_clean(errors->text[errors->count]);
 	}
 	errors->count++;
 }

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/utf8.h"
+
 enum log_level log_max_level = LOG_LEVEL_INFO;
 
 static const char *const names[] = {[LOG_LEVEL_ERROR] = "error",
@@ -66,13 +68,8 @@ void log_write(enum log_level level, const char *format, ...)
 		errno = saved;
 		return;
 	}
+	proto_utf8_clean(line + used);
 	size_t length = strlen(line);
-	for (size_t i = (size_t)used; i < length; i++) {
-		unsigned char c = (unsigned char)line[i];
-		if (c < 0x20 || c == 0x7f) {
-			line[i] = '?';
-		}
-	}
 	line[length++] = '\n';
 	ssize_t ignored = write(STDERR_FILENO, line, length);
 	(void)ignored;

@@ -27,6 +27,14 @@ START_TEST(long_line_is_told_and_not_split)
 }
 END_TEST
 
+START_TEST(what_a_reader_would_not_see_is_not_repeated)
+{
+	ck_assert_int_eq(load("[mqtt]\nport = \x1b[2J\u202e\xff\n[alert\n"), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(errors.text[0], ":2: [mqtt] port = ?[2J??: "));
+	ck_assert_ptr_nonnull(strstr(errors.text[1], ":3: "));
+}
+END_TEST
+
 START_TEST(zero_bytes_are_told_and_not_read_as_an_empty_file)
 {
 	const char *path = write_file("conf", "[daemon]\n");

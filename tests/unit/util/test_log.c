@@ -39,8 +39,8 @@ FIXTURE(setup, teardown);
 
 START_TEST(a_line_has_its_level_and_no_control_bytes)
 {
-	log_warning("zone %s", "a\x1b[2J\nb\x7f");
-	ck_assert_str_eq(caught(), "edgeprofd: warning: zone a?[2J?b?\n");
+	log_warning("zone %s", "a\x1b[2J\nb\x7f\u202e°\xff");
+	ck_assert_str_eq(caught(), "edgeprofd: warning: zone a?[2J?b??°?\n");
 }
 END_TEST
 
