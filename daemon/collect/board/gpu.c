@@ -108,9 +108,7 @@ static const struct gauge_kind emc_traffic = {.unit = UNIT_PERCENT, .is_wanted =
  * gp10b, gv11b, ga10b), Mali. */
 static bool is_gpu(const char *device)
 {
-	static const char *const names[] = {
-		"gpu", "*gpu-gpc*", "*.gpu*", "*g?[12][01]b*", "*mali*", "*v3d*", NULL};
-	return device_matches(names, device);
+	return device_matches("gpu *gpu-gpc* *.gpu* *g?[12][01]b* *mali* *v3d*", device);
 }
 
 static bool has_metric(const struct gauges *values, const char *metric)
@@ -153,9 +151,8 @@ static void add_devfreq(struct gauges *values, const char *path, const char *loa
 /* "fdab0000.npu" is npu; Thor's bwmgr, Rockchip's dmc: the memory controller. */
 static const char *short_name(const char *device)
 {
-	static const char *const memory[] = {"bwmgr", "dmc", "*.dmc", "*.memory-controller", NULL};
 	const char *dot = strrchr(device, '.');
-	if (device_matches(memory, device)) {
+	if (device_matches("bwmgr dmc *.dmc *.memory-controller", device)) {
 		return "emc";
 	}
 	return dot && dot[1] ? dot + 1 : device;

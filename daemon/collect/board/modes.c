@@ -165,8 +165,7 @@ static void add_policy(void *ctx, const struct root *root, const char *path, con
 /* Tegra's GPUs: 57000000.gpu, 17000000.gv11b, gpu-gpc-0 */
 static void add_gpu(void *ctx, const struct root *root, const char *path, const char *name)
 {
-	static const char *const gpus[] = {"*.gpu*", "*gpu-gpc*", "*.g?1[01]b*", NULL};
-	if (device_matches(gpus, name)) {
+	if (device_matches("*.gpu* *gpu-gpc* *.g?1[01]b*", name)) {
 		add_domain(ctx, root, path, "");
 	}
 }

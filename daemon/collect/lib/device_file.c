@@ -245,11 +245,18 @@ int device_find_hwmon(const struct root *root, const char *name, char ret[DEVICE
 	return r;
 }
 
-bool device_matches(const char *const *globs, const char *text)
+bool device_matches(const char *globs, const char *text)
 {
-	for (; *globs; globs++) {
-		if (fnmatch(*globs, text, 0) == 0) {
-			return true;
+	for (size_t length; *globs; globs += length) {
+		char glob[128];
+		globs += strspn(globs, " \t");
+		length = strcspn(globs, " \t");
+		if (length > 0 && length < sizeof(glob)) {
+			memcpy(glob, globs, length);
+			glob[length] = '\0';
+			if (fnmatch(glob, text, 0) == 0) {
+				return true;
+			}
 		}
 	}
 	return false;

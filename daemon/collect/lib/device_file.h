@@ -78,5 +78,6 @@ int device_has(const struct root *root, const char *folder, const char *const *p
  * -ENOENT, -ENOMEM, or the -errno of sys/class/hwmon. */
 int device_find_hwmon(const struct root *root, const char *name, char ret[DEVICE_FILE_PATH]);
 
-/* Whether the text matches one of the globs of a NULL-terminated list. */
-bool device_matches(const char *const *globs, const char *text);
+/* Whether the text matches one of the globs, which blanks separate; those of 128 bytes and more
+ * match nothing. */
+bool device_matches(const char *globs, const char *text);

@@ -24,8 +24,8 @@ static const struct gauge_kind celsius = {.prefix = "temperature",
 	.max = 1000,
 	.below = "offline"};
 
-static const char *const not_the_board[] = {"nvme*", "drivetemp*", "jc42*", "spd5118*", "*wifi*",
-	"*phy*", "BAT*", "[nifw][ct87][t813]*", NULL};
+static const char not_the_board[] =
+	"nvme* drivetemp* jc42* spd5118* *wifi* *phy* BAT* [nifw][ct87][t813]*";
 
 /* What one probe passes around. */
 struct search {

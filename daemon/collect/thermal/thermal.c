@@ -56,25 +56,7 @@ static const struct gauge_kind cooling = {.prefix = "cooling",
 static const char *const keys[] = {"exclude", NULL};
 
 /* Types that are constants: the PMIC of Jetsons (50 or 100 °C), Intel's 20 °C pseudo zone. */
-static const char *const constants[] = {"PMIC-Die*", "PMIC", "INT3400*", NULL};
-
-static bool is_excluded(const char *list, const char *type, const char *name)
-{
-	while (*list) {
-		list += strspn(list, " \t");
-		size_t length = strcspn(list, " \t");
-		char glob[GAUGE_NAME_SIZE];
-		if (length > 0 && length < sizeof(glob)) {
-			memcpy(glob, list, length);
-			glob[length] = '\0';
-			if (fnmatch(glob, type, 0) == 0 || fnmatch(glob, name, 0) == 0) {
-				return true;
-			}
-		}
-		list += length;
-	}
-	return false;
-}
+static const char constants[] = "PMIC-Die* PMIC INT3400*";
 
 /* The lowest passive trip; NAN without one. -274000 and 0 mean: not set. */
 static double passive_trip(const struct root *root, const char *folder)
@@ -154,8 +136,8 @@ static int name_zone(struct zone *zone, struct naming *naming, const char *exclu
 	}
 	const char *name = gauge->metric->name + strlen("temperature/");
 	gauge->metric->zone = zone->number;
-	gauge->counts =
-		!device_matches(constants, gauge->name) && !is_excluded(exclude, gauge->name, name);
+	gauge->counts = !device_matches(constants, gauge->name) &&
+			!device_matches(exclude, gauge->name) && !device_matches(exclude, name);
 	if (isnan(zone->trip_celsius)) {
 		return 0;
 	}
