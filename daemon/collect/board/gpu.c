@@ -80,6 +80,11 @@ static int parse_engine(const char *text, double *ret)
 	return r == 0 && *ret == 100 ? -EOPNOTSUPP : r;
 }
 
+static const char *engine_reason(int error)
+{
+	return error == -EOPNOTSUPP ? "not measured by its driver" : device_file_reason(error);
+}
+
 /* The clock of the memory controller is left to another source that exposes it. */
 static bool is_our_clock(const struct naming *naming)
 {
@@ -96,7 +101,8 @@ static bool is_clock_known(const struct naming *naming)
 static const struct gauge_kind permille = {
 	.unit = UNIT_PERCENT, .max = 100, .parse = parse_permille};
 static const struct gauge_kind percent = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_percent};
-static const struct gauge_kind engine = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_engine};
+static const struct gauge_kind engine = {
+	.unit = UNIT_PERCENT, .max = 100, .parse = parse_engine, .reason = engine_reason};
 static const struct gauge_kind hertz = {.unit = UNIT_HERTZ, .max = HERTZ_MAX};
 static const struct gauge_kind megahertz = {.unit = UNIT_HERTZ, .scale = 1e6, .max = HERTZ_MAX};
 static const struct gauge_kind emc_clock = {
