@@ -83,7 +83,7 @@ def test_acknowledgement_lasts_over_a_kill_and_ends_when_it_gets_worse():
             assert steps == [("ok", "firing", "warning"), ("firing", "firing", "critical"), ("firing", "ok", "critical")], steps
             recent = daemon.ctl("alerts", "--recent").stdout
             assert recent.count("\n") == 1 + len(log)
-            for step in ("ok > firing(warning)", "firing(warning) > firing(critical)", "firing(critical) > ok"):
+            for step in ("ok > firing (warning)", "firing (warning) > firing (critical)", "firing (critical) > ok"):
                 assert step in re.sub("->|→", ">", recent), recent
 
 

@@ -123,7 +123,7 @@ class Texts(Case):
                 for at, (a, b) in enumerate((("ok", "firing"), ("firing", "ok")))]
         with self.daemon(GetAlertLog={"transitions": rows}):
             shown = self.ctl("alerts", "--recent")[0]
-            self.assertLess(shown.index("ok → firing(critical)"), shown.index("firing(critical) → ok"))
+            self.assertLess(shown.index("ok → firing (critical)"), shown.index("firing (critical) → ok"))
 
     def test_a_member_that_is_absent_does_not_hide_the_others(self):
         snapshot = {"hostname": "pi5", "time_us": T, "clock_synced": True, "inference_latency": 18.5,

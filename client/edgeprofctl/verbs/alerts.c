@@ -140,15 +140,15 @@ static int check(struct ctl *ctl, const cJSON *reply, const char *level)
 	return status;
 }
 
-/* What has changed is in CHANGE: "ok -> firing(warning)", "firing(critical) -> ok". */
+/* What has changed is in CHANGE: "ok -> firing (warning)", "firing (critical) -> ok". */
 static void show_recent(struct ctl *ctl, const cJSON *reply)
 {
 	static const struct field fields[] = {
 		{"TIME", FIELD_TEXT, "{~dim}{time_us:time}"},
 		{"ALERT", FIELD_LONG, ALERT_NAME},
 		{"CHANGE", FIELD_TEXT,
-			"[{?to=firing}{~:severity}|{~good}]{from}[{?from=firing}({from_severity})]"
-			"{>}{to}[{?to=firing}({severity})]"},
+			"[{?to=firing}{~:severity}|{~good}]{from}[{?from=firing} ({from_severity})]"
+			"{>}{to}[{?to=firing} ({severity})]"},
 		{"VALUE", FIELD_NUMBER, "{value:value}"},
 		{"", FIELD_TEXT, override_template},
 		{"TEXT", FIELD_LONG, "{~dim}{text}"},

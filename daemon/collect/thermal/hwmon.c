@@ -25,7 +25,7 @@ static const struct gauge_kind celsius = {.prefix = "temperature",
 	.below = "offline"};
 
 static const char not_the_board[] =
-	"nvme* drivetemp* jc42* spd5118* *wifi* *phy* BAT* [nifw][ct87][t813]*";
+	"nvme* drivetemp* jc42* spd5118* *wifi* *phy* BAT* nct* it8* f71* w83*";
 
 /* What one probe passes around. */
 struct search {
