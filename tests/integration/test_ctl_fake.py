@@ -88,7 +88,7 @@ class Texts(Case):
                           self.ctl("apps")[0])
             self.assertRegex(self.ctl("ps")[0], r"811 +cam +python3 .* 1.8 +150.0 MiB +- +1.00")
             self.assertIn("1.61 bytes each", self.ctl("self")[0])
-            self.assertRegex(self.ctl("self")[0], r"buckets of 10 s +1 h 0 min +5.70 bytes each")
+            self.assertRegex(self.ctl("self")[0], r"buckets of 10 s +1 h +5.70 bytes each")
             throttle = self.ctl("throttle")[0]
             self.assertRegex(throttle, r"Word: +0x50005")
             self.assertRegex(throttle, r"Hottest: 61\.5 °C, critical at 82\.0 °C\n")

@@ -154,14 +154,6 @@ struct label format_count(int64_t count)
 
 struct label format_span(double seconds)
 {
-	static const struct {
-		double unit, sub;
-		const char *name, *sub_name;
-	} steps[] = {
-		{86400, 3600, "d", "h"},
-		{3600, 60, "h", "min"},
-		{60, 1, "min", "s"},
-	};
 	struct label label;
 	if (isnan(seconds)) {
 		return (struct label){"-"};
@@ -171,14 +163,10 @@ struct label format_span(double seconds)
 	}
 	if (seconds < 59.5) {
 		snprintf(label.text, sizeof(label.text), "%.*f s", seconds < 9.95 ? 1 : 0, seconds);
-		return label;
+	} else {
+		snprintf(label.text, sizeof(label.text), "%s",
+			text_span((uint64_t)round(seconds)).text);
 	}
-	double whole = round(seconds);
-	size_t i = whole >= 86400 ? 0 : whole >= 3600 ? 1 : 2;
-	double first = floor(whole / steps[i].unit);
-	double second = floor((whole - first * steps[i].unit) / steps[i].sub);
-	snprintf(label.text, sizeof(label.text), "%.0f %s %.0f %s", first, steps[i].name, second,
-		steps[i].sub_name);
 	return label;
 }
 
