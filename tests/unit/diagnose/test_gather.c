@@ -2,6 +2,7 @@
 /* What facts_measure() measures of simulated apps, of which everything is known. */
 #include "daemon/core/diagnose/facts/gather.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -335,6 +336,55 @@ START_TEST(what_was_dropped_on_its_way_is_no_frame)
 	NEAR(facts.latency_ms.now, 52, 0.5);
 	NEAR(facts.unended, 0.5, 0.05); /* the last ones are in flight */
 	NEAR(stage("infer")->ms.now, 40, 0.5);
+}
+END_TEST
+
+/* The stages of the second thread take 50 ms; its queue takes a frame or two. */
+static void drops_at_a_full_queue(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)t_s;
+	bool full = of->free_ns[1] > of->free_ns[0] + 80000000;
+	model->stage[1].every = model->stage[2].every = full ? INT_MAX : 0;
+}
+
+static void begin_two_threads(
+	void (*change)(struct simulation *of, double t_s, struct simulation_model *model))
+{
+	const struct simulation_model model = {.camera_fps = 30,
+		.stages = 3,
+		.stage = {{.name = "capture", .mean_ms = 4, .sigma_ms = 0.3},
+			{.name = "infer", .mean_ms = 48, .sigma_ms = 1, .thread = 1},
+			{.name = "publish", .mean_ms = 2, .thread = 1}}};
+	begin(&(struct simulation_options){
+		.kind = SIMULATE_PIPELINE, .model = model, .change = change});
+}
+
+START_TEST(what_a_full_queue_dropped_is_no_frame)
+{
+	begin_two_threads(drops_at_a_full_queue);
+	run(60);
+	NEAR((double)facts.frames, 60 / 0.05, 40);
+	NEAR(facts.frame_ms.now, 50, 1);
+	NEAR(facts.unended, 1 - 20 / 30.0, 0.02);
+	NEAR(stage("infer")->ms.now, 48, 0.5);
+	NEAR(facts.slow_share, 0, 0.01);
+	run(1200); /* more than the records: usual frames are of the history */
+	NEAR(facts.frame_ms.usual, 50, 1);
+}
+END_TEST
+
+static void gives_each_third(struct simulation *of, double t_s, struct simulation_model *model)
+{
+	(void)t_s;
+	model->stage[1].every = model->stage[2].every = of->next_id % 3 == 0 ? 0 : INT_MAX;
+}
+
+START_TEST(what_another_thread_is_to_skip_is_a_frame)
+{
+	begin_two_threads(gives_each_third);
+	run(60);
+	NEAR((double)facts.frames, 60 * 30, 10);
+	ck_assert_double_eq(facts.unended, 0);
 }
 END_TEST
 

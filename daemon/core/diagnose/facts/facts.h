@@ -139,7 +139,7 @@ struct facts {
 	bool of_stages;	   /* the app marks no frames: an iteration of its main stage is one */
 	bool warming_up;   /* the fast segments came right after slow first ones */
 	double dropped;	   /* share of events that the app could not record */
-	double unended;	   /* share of the run's frames that were dropped on their way */
+	double unended;	   /* share of the frames that were dropped on their way */
 	double event_rate; /* a second */
 
 	struct fact frame_ms; /* from one frame to the next: 1000 / rate */

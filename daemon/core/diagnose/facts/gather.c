@@ -63,8 +63,11 @@ static void add_older(struct gatherer *gatherer, const struct core *core, const 
 	struct series *series = &gatherer->series;
 	column *mean = gatherer->measures.mean;
 	char path[PROTO_PATH_SIZE];
-	if (past->of_stages && app->loop.marker) {
-		snprintf(path, sizeof(path), "stage/%s/%s/rate", app->name, app->loop.marker->name);
+	const char *marker = past->pace > 0			   ? past->stage[past->pace - 1]
+			     : past->of_stages && app->loop.marker ? app->loop.marker->name
+								   : NULL;
+	if (marker) {
+		snprintf(path, sizeof(path), "stage/%s/%s/rate", app->name, marker);
 	} else {
 		snprintf(path, sizeof(path), "frame/%s/fps", app->name);
 	}
@@ -123,8 +126,7 @@ static void add_settings(const struct core *core, const struct app *app,
 		frames && frames->deadline_ns > 0 ? (double)frames->deadline_ns / 1e6 : (double)NAN;
 	facts->dropped =
 		accounting.sent > 0 ? (double)accounting.dropped / (double)accounting.sent : 0;
-	double unended = app->frame_state ? (double)app->frame_state->unfinished : 0;
-	facts->unended = unended > 0 && frames ? unended / (unended + (double)frames->count) : 0;
+	facts->unended = (double)past->unended / fmax(1, (double)(past->unended + past->begun));
 	facts->event_rate =
 		past->events > 0 && now_ns > past->first_event_ns
 			? (double)past->events * 1e9 / (double)(now_ns - past->first_event_ns)

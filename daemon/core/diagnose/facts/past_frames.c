@@ -19,6 +19,7 @@ enum {
 	UNLISTED = 0xff,
 	IN_FLIGHT = 48, /* frames at the end that may be incomplete */
 	SAMPLED = 8,	/* frames that show which stages a frame has */
+	REGULAR = 50,	/* frames, of which one may come at another distance */
 };
 
 static const double CPU_DECAY = 0.98; /* the last 50 executions count most */
@@ -32,6 +33,7 @@ struct reader {
 	uint16_t marker; /* name of the stage whose starts begin iterations */
 	bool marking;	 /* iterations are being collected */
 	bool shared;	 /* some frame is of several threads */
+	bool parallel;	 /* and of two at one time */
 	bool complete;	 /* the records reach back to the start of the run */
 	size_t hint;	 /* place of the iteration that was found last */
 	/* the last frame that each thread took part in, then that of each id */
@@ -94,7 +96,12 @@ static size_t frame_of(struct reader *reader, const struct past_run *run, uint8_
 		number = begin(reader, run->frame, run->start_ns, run->thread);
 	}
 	reader->last[run->thread] = (uint16_t)number;
-	reader->shared |= reader->past->scratch[number - 1].thread != run->thread;
+	const struct past_frame *frame = &reader->past->frame[number - 1];
+	struct past_scratch *scratch = &reader->past->scratch[number - 1];
+	if (scratch->thread != run->thread && !scratch->handed) {
+		scratch->handed = reader->shared = true;
+		reader->parallel |= run->start_ns < frame->end_ns && run->end_ns > frame->start_ns;
+	}
 	return number;
 }
 
@@ -317,21 +324,42 @@ static void trim(const struct reader *reader)
 	}
 }
 
-/* In an app that reports the end of frames, one without it was dropped on its way, or goes on. */
-static void drop_unended(struct past_frames *past)
+/* In an app that reports the end of frames, one without it was dropped on its way, or goes on. In
+ * one without ends, what one thread hands to another ends there; but a thread that gets each n-th
+ * frame gets all that it should. */
+static void drop_unended(struct reader *reader)
 {
-	size_t ended = 0;
+	struct past_frames *past = reader->past;
+	size_t ended = 0, handed = 0, distance = 0, changes = 0, last = 0;
+	bool behind = false; /* others ended */
 	for (size_t i = 0; i < past->count; i++) {
 		ended += past->scratch[i].closed_ns > 0;
+		if (past->scratch[i].handed) {
+			handed++;
+			changes += i - last != distance;
+			distance = i - last;
+			last = i;
+		}
 	}
-	for (size_t i = 0; ended > 0 && i < past->count; i++) {
-		if (past->scratch[i].closed_ns > 0) {
+	bool by_hand = ended == 0 && !reader->parallel && changes > 2 + handed / REGULAR;
+	uint64_t most = 0, dropped[FACTS_STAGES] = {0};
+	for (size_t i = past->count; (ended > 0 || by_hand) && i-- > 0;) {
+		if (by_hand ? past->scratch[i].handed : past->scratch[i].closed_ns > 0) {
+			behind = true;
 			continue;
 		}
 		past->frame[i].end_ns = UINT64_MAX;
 		past->begun--;
+		past->unended += behind;
 		for (size_t k = 0; k < past->stages; k++) {
+			dropped[k] += !isnan(past->frame[i].stage_ms[k]);
 			past->runs[k].count -= !isnan(past->frame[i].stage_ms[k]);
+		}
+	}
+	for (size_t k = 0; by_hand && k < past->stages; k++) {
+		if (dropped[k] == 0 && past->runs[k].count > most) {
+			most = past->runs[k].count;
+			past->pace = k + 1;
 		}
 	}
 }
@@ -399,7 +427,7 @@ void past_frames_read(
 	}
 	past_finish_waits(ret);
 	ret->whole = reader.complete && ret->begun <= PAST_FRAMES;
-	drop_unended(ret);
+	drop_unended(&reader);
 	past_sort(ret);
 	select_frames(ret, ret->whole ? warmup_of(app) : 0, from_ns, to_ns);
 }

@@ -2,8 +2,8 @@
 /*
  * past_frames.h: reads the frames of an app's current run from its raw records, for diagnosis and
  * `why`: what carries a frame id is one frame; in an app without ids an iteration goes from one
- * start of its main stage to the next (loop.h). Where an app reports the end of frames, those
- * without one are none: a queue dropped them. Ascending by end.
+ * start of its main stage to the next (loop.h). Where an app reports the end of frames, or threads
+ * hand them on, those that got no further are none: a queue dropped them. Ascending by end.
  */
 #pragma once
 
@@ -36,6 +36,7 @@ struct past_scratch {
 	uint64_t begun_ns;	      /* what wait_ms and ended_ms are after */
 	uint64_t closed_ns;	      /* end of its FRAME record; 0 = none came */
 	uint16_t thread, closer;      /* the one that began it; that sent the record */
+	bool handed;		      /* another one than that which began it went on with it */
 	float ended_ms[FACTS_STAGES]; /* wait_ms: when the stage began */
 };
 
@@ -46,6 +47,8 @@ struct past_frames {
 	uint64_t first_event_ns; /* how far the records reach back */
 	uint64_t events;	 /* of stages and frames, in that time */
 	uint64_t begun;		 /* frames in that time, those not kept too; not those dropped */
+	uint64_t unended;	 /* those dropped: others that began later have ended */
+	size_t pace;		 /* 1 + the stage whose runs end frames; 0: frames count */
 	size_t stages;
 	char stage[FACTS_STAGES][PROTO_NAME_SIZE]; /* names, first seen first */
 	struct {

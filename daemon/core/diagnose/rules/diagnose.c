@@ -13,7 +13,6 @@
 #define HIGH 0.7
 #define MEDIUM 0.4
 #define SHOWN 0.1	       /* less is not worth a line */
-#define NOTABLE_UNENDED 0.05   /* of frames; few are in flight, or of the end */
 #define UNEXPLAINED_SCORE 0.45 /* at most medium: nothing is known */
 
 const char *cause_name(enum cause cause)
@@ -178,8 +177,8 @@ static void summarize(const struct facts *facts, struct diagnosis *ret)
 			text_add(&text, ", the target is %s", number(1000 / facts->target_ms).text);
 		}
 		if (facts->unended >= NOTABLE_UNENDED) {
-			text_add(&text, "; %.0f %% of the run's frames never ended",
-				100 * facts->unended);
+			text_add(
+				&text, "; %.0f %% of the frames never ended", 100 * facts->unended);
 		}
 	}
 }

@@ -8,6 +8,8 @@
 #include "daemon/core/diagnose/rules/diagnose.h"
 #include "proto/text.h"
 
+#define NOTABLE_UNENDED 0.05 /* of frames; few are in flight, or of the end */
+
 /* What is wrong, apart from why. */
 enum symptom {
 	SYMPTOM_CHANGE,	  /* frames became slower than usual */

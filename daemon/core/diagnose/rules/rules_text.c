@@ -148,6 +148,10 @@ void add_metrics(const struct view *view, struct judged *judged)
 					 : judged->symptom == SYMPTOM_CHANGE ? view->grown
 					 : jitter			     ? view->spiky
 									     : view->dominant;
+	if (facts->unended >= NOTABLE_UNENDED && judged->symptom != SYMPTOM_NONE) {
+		add_evidence(judged, "%s %% of the frames never ended: a queue dropped them",
+			number(100 * facts->unended).text);
+	}
 	if (jitter && isfinite(facts->slow_cpu_ms)) {
 		add_evidence(judged, "slow frames: %s ms more CPU time than the others",
 			number(facts->slow_cpu_ms).text);
