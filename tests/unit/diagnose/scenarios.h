@@ -458,6 +458,24 @@ static void logs(struct world *world)
 	world->metric[FACT_APP_MAJOR_FAULTS] = 3;
 }
 
+/* Each fourth run of infer waits; others take the processor now and then, whichever stage runs. */
+static void waits_now_and_then(struct world *world)
+{
+	bool late = fmod(world->since_s * 137.31, 1) < 0.12;
+	world->model->slow_every = 4;
+	world->model->slow_ms = 30 * world->strength;
+	world->model->slow_stage = INFER;
+	world->model->stage[PREPROCESS].mean_ms += late ? 20 * world->strength : 0;
+	for (size_t i = 0; i < STAGES; i++) {
+		world->model->stage[i].cpu_share = 0;
+	}
+	if (fmod(world->since_s, 40) > 20) {
+		world->model->stage[PUBLISH].mean_ms += 4;
+		world->metric[FACT_APP_CPU] -= 15;
+	}
+	world->metric[FACT_CPU] = world->metric[FACT_CPU_BUSIEST] = 99;
+}
+
 /* What may be and is not the cause. */
 static void hot(struct world *world)
 {

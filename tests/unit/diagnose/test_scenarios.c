@@ -224,6 +224,8 @@ static const struct row rows[] = {
 	ROW(STOPPED, is_suspended, 1, 20, "stopped now and then"),
 	ROW(STOPPED, is_suspended, 1.5, 0, "stopped now and then, stages only",
 		.kind = SIMULATE_STAGES, .camera_fps = 20),
+	ROW(INFERENCE_BOUND, waits_now_and_then, 2, 0, "model waits now and then, busy machine",
+		.kind = SIMULATE_STAGES, .camera_fps = -1, .seconds = 119),
 	ROW(CPU_CONTENTION, backups, 2, 10, "hog now and then"),
 	ROW(CPU_CONTENTION, backups, 3, 10, "hog now and then, stages only",
 		.kind = SIMULATE_STAGES),

@@ -46,7 +46,7 @@ struct fact_stage {
 	double share;	     /* of busy_ms.now, 0 … 1 */
 	double p99_ms;	     /* of a frame's time in it, now */
 	double cpu_ratio;    /* CPU time / wall time of its last executions; NAN: not measured */
-	double excess_ms;    /* a frame, now: time above twice its p50 (spikes) */
+	double excess_ms;    /* a frame: what it adds in slow ones (spikes); NAN without any */
 	double wait_ms;	     /* pipelines: from the end of the stage before to its start */
 	double deadline_ms;  /* of its own; NAN = none, then the others are, too */
 	struct fact took_ms; /* an execution, with what is nested in it */
@@ -164,7 +164,8 @@ struct facts {
 	double slow_period_frames; /* median distance of two; NAN below 4 */
 	double slow_regularity;	   /* interquartile range of the distance / median */
 	size_t slow_stages;	   /* stages that have at least a quarter of a slow frame's excess
-				    * in at least a tenth of the slow frames */
+				    * in at least a tenth of the slow frames; 1 where one has it in
+				    * more of them than its time would have by chance */
 
 	/* frames by what the hardware did at their end, over the span */
 	double throttled_share;		     /* 0 … 1; NAN: not known */

@@ -10,6 +10,7 @@
 enum { KIND_MIN = 10, SLOW_MIN = 4 };
 
 static const float SLOW = 1.5F; /* times the median */
+static const double MOST = 0.6; /* of the slow frames */
 
 /* How a measure becomes a fact; 0 … 100: the percentile of the frames now. */
 enum fold {
@@ -162,6 +163,15 @@ static size_t mark_slow(
 	return count;
 }
 
+/* Of a mean slow frame over a mean one of the others. */
+static double slow_excess(
+	const struct measures *measures, const struct past_frames *past, size_t measure)
+{
+	const float *of = measures->of[measure];
+	return mean_of(of, 0, past->count, measures->slow, true) -
+	       mean_of(of, 0, past->count, measures->slow, false);
+}
+
 static void add_distances(struct facts *facts, struct measures *measures,
 	const struct past_frames *past, size_t slows)
 {
@@ -181,19 +191,29 @@ static void add_distances(struct facts *facts, struct measures *measures,
 	facts->slow_regularity = slows >= SLOW_MIN ? range / median : (double)NAN;
 }
 
-/* In at least a tenth of the slow frames the stage has a quarter of the excess. */
-static bool is_guilty(const struct measures *measures, const struct past_frames *past,
-	size_t measure, size_t slows)
+/* Stages that have a quarter of the excess in at least a tenth of the slow frames. What stops all
+ * of them meets each in proportion to its time: one that is met more often is the only one. */
+static size_t count_guilty(
+	const struct measures *measures, const struct past_frames *past, size_t slows)
 {
-	const float *frame_ms = measures->of[FRAME_MS], *of = measures->of[measure];
+	const float *frame_ms = measures->of[FRAME_MS];
 	double usual_ms = mean_of(frame_ms, 0, past->count, measures->slow, false);
-	double usual = mean_of(of, 0, past->count, measures->slow, false);
-	size_t guilty = 0;
-	for (size_t i = 0; i < past->count; i++) {
-		guilty += measures->slow[i] &&
-			  (double)of[i] - usual >= ((double)frame_ms[i] - usual_ms) / 4;
+	size_t count = 0;
+	for (size_t k = STAGE_MS; k < STAGE_MS + past->stages; k++) {
+		const float *of = measures->of[k];
+		double usual = mean_of(of, 0, past->count, measures->slow, false);
+		double share = usual / usual_ms, chance = share * (double)slows, guilty = 0;
+		for (size_t i = 0; i < past->count; i++) {
+			guilty += measures->slow[i] &&
+				  (double)of[i] - usual >= ((double)frame_ms[i] - usual_ms) / 4;
+		}
+		if (guilty > MOST * (double)slows &&
+			guilty - chance > 3 * sqrt(chance * (1 - share))) {
+			return 1;
+		}
+		count += guilty > 0 && guilty * 10 >= (double)slows;
 	}
-	return guilty > 0 && guilty * 10 >= slows;
+	return count;
 }
 
 void facts_add_frames(struct facts *facts, struct measures *measures,
@@ -206,9 +226,7 @@ void facts_add_frames(struct facts *facts, struct measures *measures,
 		if (rows[i].fold == USUALLY) {
 			*(struct fact *)at = span_fact(span, measures->mean[of], span->frames);
 		} else if (rows[i].fold == EXCESS) {
-			const bool *slow = measures->slow;
-			*(double *)at = mean_of(measures->of[of], 0, past->count, slow, true) -
-					mean_of(measures->of[of], 0, past->count, slow, false);
+			*(double *)at = slow_excess(measures, past, of);
 		} else {
 			*(double *)at = percentile(measures, of, first, past->count, rows[i].fold);
 		}
@@ -221,28 +239,21 @@ void facts_add_frames(struct facts *facts, struct measures *measures,
 				 : span_since(span, span->paced, 1, span->slow_ms);
 	facts->slow_share = past->count > 0 ? (double)slows / (double)past->count : (double)NAN;
 	add_distances(facts, measures, past, slows);
-	for (size_t i = 0; i < past->stages; i++) {
-		facts->slow_stages += is_guilty(measures, past, STAGE_MS + i, slows);
-	}
+	facts->slow_stages = count_guilty(measures, past, slows);
 }
 
 void facts_add_stage(struct facts *facts, struct measures *measures, const struct past_frames *past,
 	const struct span *span, size_t index)
 {
 	struct fact_stage *ret = &facts->stage[index];
-	double of_ms = past->runs[index].cpu_of_ms, spikes_ms = 0;
+	double of_ms = past->runs[index].cpu_of_ms;
 	size_t first = first_of_now(past, span);
-	size_t count = sorted(measures, STAGE_MS + index, first, past->count);
-	double p50_ms = proto_percentile(measures->values, count, 50);
-	for (size_t i = 0; i < count; i++) {
-		spikes_ms += fmax(measures->values[i] - 2 * p50_ms, 0);
-	}
 	ret->ms = span_fact(span, measures->mean[STAGE_MS + index], span->frames);
 	ret->wait_ms = span_fact(span, measures->mean[WAIT_MS + index], span->frames).now;
 	ret->share = ret->ms.now / facts->busy_ms.now;
-	ret->p99_ms = proto_percentile(measures->values, count, 99);
+	ret->p99_ms = percentile(measures, STAGE_MS + index, first, past->count, 99);
 	ret->cpu_ratio = of_ms > 0 ? past->runs[index].cpu_ms / of_ms : (double)NAN;
-	ret->excess_ms = count > 0 ? spikes_ms / (double)(past->count - first) : 0;
+	ret->excess_ms = facts->slow_share * slow_excess(measures, past, STAGE_MS + index);
 }
 
 double stage_lateness(const struct fact_stage *stage)
