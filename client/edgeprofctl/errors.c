@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* errors.c: explains the daemon's errors, and for a name that it does not know suggests a similar
- * one, or the command that lists the names. */
+ * one, what is kept of it, or the command that lists the names. */
 #include "client/edgeprofctl/ctl.h"
 
 #include <stdarg.h>
@@ -108,6 +108,21 @@ int ctl_unknown(
 	return ctl_fail(ctl, status, "%s", bytes);
 }
 
+/* The daemon keeps reports of runs that it has not seen itself. */
+static bool add_report(struct ctl *ctl, struct text *text, const char *what, const char *name)
+{
+	cJSON *reply = NULL;
+	bool kept = strcmp(what, "app") == 0 &&
+		    ctl_try(ctl, "GetReport", ctl_parameters("app", name), &reply) == CTL_FINE;
+	if (kept) {
+		text_add(text,
+			" since the daemon started; 'edgeprofctl report %s' shows its last run",
+			name);
+	}
+	cJSON_Delete(reply);
+	return kept;
+}
+
 int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *parameters)
 {
 	char bytes[sizeof(ctl->failure)];
@@ -126,9 +141,11 @@ int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *p
 				strcmp(name, "LimitReached") == 0 &&
 				text_starts_with(json_word(parameters, "what"), "connections");
 			template_add(&text, errors[i].text, parameters, ctl->style.utf8);
-			if (strcmp(name, "NotFound") == 0 && !ctl->quiet) {
-				ctl_hint(ctl, &text, json_word(parameters, "what"),
-					json_word(parameters, "name"));
+			const char *what = json_word(parameters, "what"),
+				   *unknown = json_word(parameters, "name");
+			if (strcmp(name, "NotFound") == 0 && !ctl->quiet &&
+				!add_report(ctl, &text, what, unknown)) {
+				ctl_hint(ctl, &text, what, unknown);
 			}
 			return ctl_fail(
 				ctl, unreached ? CTL_UNREACHABLE : errors[i].status, "%s", bytes);
