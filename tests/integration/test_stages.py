@@ -143,6 +143,9 @@ def test_the_configured_unit_is_the_expected_one():
         for view in (["--tree"], ["--wide"], ["--by", "category"]):
             text = daemon.ctl("stages", "cam", *view).stdout
             assert "late@cpu" in text and "late@gpu" in text and "late_cpu" not in text, text
+            assert ("lifetime" in text.lower()) == (view == ["--wide"]), text
+            text = daemon.ctl("stages", "cam", *view, "--span", "recent").stdout
+            assert "recent" in text and "lifetime" in text.lower(), text
 
 
 # covers G3.12

@@ -72,6 +72,10 @@ void stage_tree_add(struct listing *listing, const cJSON *reply, const char *app
 	add_children(listing, reply, app, NULL, 0, &rows_left);
 }
 
+/* Where the recent window was asked for in a view of what is of the lifetime. */
+static const char mixed[] =
+	"[{?span=recent}(mean, min, max of stages: recent; the rest: lifetime)\n]";
+
 void stage_view_tree(struct ctl *ctl, const cJSON *reply, const char *app)
 {
 	static const struct field fields[] = {
@@ -89,6 +93,7 @@ void stage_view_tree(struct ctl *ctl, const cJSON *reply, const char *app)
 	stage_tree_add(&listing, reply, app);
 	listing_text(ctl, "{~bold}{app}", stage_first(reply, "stages", app));
 	fputc('\n', ctl->output.stream);
+	listing_text(ctl, mixed, stage_first(reply, "stages", app));
 	listing_end(&listing);
 }
 
@@ -171,6 +176,7 @@ void stage_view_categories(struct ctl *ctl, const cJSON *reply, const char *app)
 		}
 	}
 	show_total(ctl, reply, app);
+	listing_text(ctl, mixed, stage_first(reply, "stages", app));
 	listing_end(&listing);
 }
 
@@ -286,9 +292,9 @@ void stage_view_wide(struct ctl *ctl, const cJSON *reply, const char *app)
 	listing_text(ctl, ", {span}, [{?exact}exact|percentiles within 1 %]\n",
 		json_first(reply, "stages"));
 	show_fields(ctl, reply, app, durations, sizeof(durations) / sizeof(durations[0]));
-	fputc('\n', ctl->output.stream);
+	fputs("\nTotal, %: lifetime. Per frame, CPU: recent window.\n", ctl->output.stream);
 	show_fields(ctl, reply, app, costs, sizeof(costs) / sizeof(costs[0]));
-	fputc('\n', ctl->output.stream);
+	listing_text(ctl, "\nLifetime; throttled, unknown: {span}.\n", json_first(reply, "stages"));
 	show_fields(ctl, reply, app, counts, sizeof(counts) / sizeof(counts[0]));
 	show_attributes(ctl, reply, app);
 }
