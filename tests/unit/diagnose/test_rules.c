@@ -1243,6 +1243,15 @@ CASE(nothing_is_known)
 	facts.governor[0] = facts.policy[0] = facts.process[0].name[0] = '\0';
 }
 
+/* The camera's rate is kept: what one frame takes longer the next one takes less. */
+CASE(two_models_in_turns)
+{
+	jitter(2.2, 35);
+	frame(33.3, 33.3);
+	facts.slow_regularity = 0;
+	stage("infer", 12, 12)->excess_ms = 9;
+}
+
 static void (*const healthy[])(void) = {
 	healthy_camera,
 	capture_takes_most_of_a_healthy_frame,
@@ -1262,6 +1271,7 @@ static void (*const healthy[])(void) = {
 	a_little_slower_than_usual,
 	storage_is_busy_elsewhere,
 	nothing_is_known,
+	two_models_in_turns,
 };
 
 static void unexplained_says(const char *text)

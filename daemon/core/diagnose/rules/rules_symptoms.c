@@ -11,6 +11,7 @@
 #define BELOW 1.05	  /* of the target: a camera's own rate is a little off its nominal one */
 #define SLOW_MS 100.0	  /* a frame, where nothing says what is wanted */
 #define JITTER_COST 0.015 /* of the median frame */
+#define NOW_AND_THEN 0.33 /* of frames; more are how it works: models in turns, batches */
 #define REGULAR 0.35	  /* interquartile range of distances / median: by chance it is 1.6 */
 #define PIPELINED 1.2	  /* frames in flight */
 #define SLOW_ONLY_SCORE 0.65 /* at most medium */
@@ -150,7 +151,8 @@ static void find_jitter(struct view *view)
 		     (facts->slow_share < 0.02 && !median_grew(facts) && !facts->warming_up);
 	bool apart = excess >= p50 || facts->slow_regularity <= REGULAR ||
 		     facts->slow_run_delay_ms >= 0.4 * excess || facts->slow_major_faults >= 1;
-	if (still && apart && excess >= 0.5 * p50 && cost >= JITTER_COST * p50 &&
+	bool seldom = facts->slow_share <= NOW_AND_THEN;
+	if (still && apart && seldom && excess >= 0.5 * p50 && cost >= JITTER_COST * p50 &&
 		facts->slow_share * (double)facts->frames >= 3) {
 		view->excess[SYMPTOM_JITTER] = cost;
 		view->faint = cost < 0.05 * p50;
