@@ -7,7 +7,7 @@
 #include "daemon/core/metrics/throttle.h"
 #include "proto/percentile.h"
 
-enum { KIND_MIN = 10, SLOW_MIN = 4 };
+enum { KIND_MIN = 10, SLOW_MIN = 4, ONLY_MIN = 20 };
 
 static const float SLOW = 1.5F; /* times the median */
 static const double MOST = 0.6; /* of the slow frames */
@@ -192,7 +192,8 @@ static void add_distances(struct facts *facts, struct measures *measures,
 }
 
 /* Stages that have a quarter of the excess in at least a tenth of the slow frames. What stops all
- * of them meets each in proportion to its time: one that is met more often is the only one. */
+ * of them meets each in proportion to its time: one that is met more often is the only one,
+ * where they are not few. */
 static size_t count_guilty(
 	const struct measures *measures, const struct past_frames *past, size_t slows)
 {
@@ -207,7 +208,7 @@ static size_t count_guilty(
 			guilty += measures->slow[i] &&
 				  (double)of[i] - usual >= ((double)frame_ms[i] - usual_ms) / 4;
 		}
-		if (guilty > MOST * (double)slows &&
+		if (slows >= ONLY_MIN && guilty > MOST * (double)slows &&
 			guilty - chance > 3 * sqrt(chance * (1 - share))) {
 			return 1;
 		}
