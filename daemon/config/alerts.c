@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/util/parse.h"
@@ -15,60 +16,72 @@
 
 enum { DEFAULT_PER_HOUR = 12, DEFAULT_OVER_S = 600, LEAK_OVER_S = 1200 };
 
-#define RULE(rule, glob, what, at, critical_at, clear_at, for_s, clear_s, level, text)    \
-	{                                                                                 \
-		.name = rule, .metric = glob, .kind = what, .threshold = at,              \
-		.critical = critical_at, .clear = clear_at, .for_ns = for_s * SECOND,     \
-		.clear_for_ns = clear_s * SECOND, .severity = level, .message = text,     \
-		.over_ns = (what == ALERT_SLOPE ? LEAK_OVER_S : DEFAULT_OVER_S) * SECOND, \
-		.enabled = true, .max_per_hour = DEFAULT_PER_HOUR                         \
-	}
-
 /* What every device should report; a section of the same name changes single keys. */
-static const struct alert_rule built_in[] = {
-	RULE("temperature", "temperature/max", ALERT_ABOVE, 75, 82, 72, 0, 10, ALERT_WARNING, ""),
-	RULE("temperature_limit", "temperature/max", ALERT_ABOVE, 85, NAN, 80, 0, 10,
-		ALERT_CRITICAL, ""),
-	RULE("memory", "memory/used_percent", ALERT_ABOVE, 95, NAN, 90, 5, 10, ALERT_WARNING, ""),
-	RULE("cpu", "cpu/utilization", ALERT_ABOVE, 90, NAN, 80, 30, 10, ALERT_WARNING, ""),
-	RULE("throttled", "throttle/active", ALERT_EQUALS, 1, NAN, NAN, 5, 30, ALERT_WARNING,
-		"hardware throttling active"),
-	RULE("under_voltage", "throttle/under_voltage", ALERT_EQUALS, 1, NAN, NAN, 0, 60,
-		ALERT_CRITICAL, "supply voltage too low"),
-	RULE("power", "budget/power", ALERT_ABOVE, 100, NAN, 95, 30, 30, ALERT_WARNING,
-		"{value} percent of what the power mode allows"),
-	RULE("leak", "process/*/rss", ALERT_SLOPE, 1048576, NAN, 524288, 1500, 60, ALERT_WARNING,
-		""),
-	RULE("process_memory", "process/*/over_limit", ALERT_ABOVE, 0, NAN, NAN, 5, 30,
-		ALERT_WARNING, "{instance} exceeds its memory_limit"),
-	RULE("stage_memory", "stage/*/*/growth_over_limit", ALERT_ABOVE, 0, NAN, NAN, 0, 60,
-		ALERT_WARNING, ""),
-	RULE("deadline_misses", "stage/*/*/miss_percent", ALERT_ABOVE, 5, NAN, 1, 10, 10,
-		ALERT_WARNING, "{instance}: {value} percent of its executions missed the deadline"),
-	RULE("frame_misses", "frame/*/miss_percent", ALERT_ABOVE, 5, NAN, 1, 10, 10, ALERT_WARNING,
-		"{instance}: {value} percent of its frames missed the deadline"),
-	RULE("fps_low", "frame/*/target_percent", ALERT_BELOW, 90, NAN, 95, 10, 10, ALERT_WARNING,
-		"{instance}: {value} percent of its target frame rate"),
-	RULE("app_hung", "app/*/hung", ALERT_EQUALS, 1, NAN, NAN, 0, 5, ALERT_CRITICAL,
-		"{instance} hangs"),
-	RULE("app_gone", "app/*/died", ALERT_EQUALS, 1, NAN, NAN, 0, 0, ALERT_CRITICAL,
-		"{instance} died and has not been restarted"),
-	RULE("source_stale", "collector/*/stale", ALERT_EQUALS, 1, NAN, NAN, 10, 10, ALERT_WARNING,
-		"the source {instance} no longer delivers readings"),
-	RULE("events_dropped", "self/events_dropped_rate", ALERT_ABOVE, 0, NAN, NAN, 0, 60,
+static const struct built_in {
+	const char *name, *metric;
+	uint8_t kind;
+	float threshold, critical, clear;
+	uint16_t for_s, clear_for_s;
+	uint8_t severity;
+	const char *message;
+} built_in[] = {
+	{"temperature", "temperature/max", ALERT_ABOVE, 75, 82, 72, 0, 10, ALERT_WARNING, ""},
+	{"temperature_limit", "temperature/max", ALERT_ABOVE, 85, NAN, 80, 0, 10, ALERT_CRITICAL,
+		""},
+	{"memory", "memory/used_percent", ALERT_ABOVE, 95, NAN, 90, 5, 10, ALERT_WARNING, ""},
+	{"cpu", "cpu/utilization", ALERT_ABOVE, 90, NAN, 80, 30, 10, ALERT_WARNING, ""},
+	{"throttled", "throttle/active", ALERT_EQUALS, 1, NAN, NAN, 5, 30, ALERT_WARNING,
+		"hardware throttling active"},
+	{"under_voltage", "throttle/under_voltage", ALERT_EQUALS, 1, NAN, NAN, 0, 60,
+		ALERT_CRITICAL, "supply voltage too low"},
+	{"power", "budget/power", ALERT_ABOVE, 100, NAN, 95, 30, 30, ALERT_WARNING,
+		"{value} percent of what the power mode allows"},
+	{"leak", "process/*/rss", ALERT_SLOPE, 1048576, NAN, 524288, 1500, 60, ALERT_WARNING, ""},
+	{"process_memory", "process/*/over_limit", ALERT_ABOVE, 0, NAN, NAN, 5, 30, ALERT_WARNING,
+		"{instance} exceeds its memory_limit"},
+	{"stage_memory", "stage/*/*/growth_over_limit", ALERT_ABOVE, 0, NAN, NAN, 0, 60,
+		ALERT_WARNING, ""},
+	{"deadline_misses", "stage/*/*/miss_percent", ALERT_ABOVE, 5, NAN, 1, 10, 10, ALERT_WARNING,
+		"{instance}: {value} percent of its executions missed the deadline"},
+	{"frame_misses", "frame/*/miss_percent", ALERT_ABOVE, 5, NAN, 1, 10, 10, ALERT_WARNING,
+		"{instance}: {value} percent of its frames missed the deadline"},
+	{"fps_low", "frame/*/target_percent", ALERT_BELOW, 90, NAN, 95, 10, 10, ALERT_WARNING,
+		"{instance}: {value} percent of its target frame rate"},
+	{"app_hung", "app/*/hung", ALERT_EQUALS, 1, NAN, NAN, 0, 5, ALERT_CRITICAL,
+		"{instance} hangs"},
+	{"app_gone", "app/*/died", ALERT_EQUALS, 1, NAN, NAN, 0, 0, ALERT_CRITICAL,
+		"{instance} died and has not been restarted"},
+	{"source_stale", "collector/*/stale", ALERT_EQUALS, 1, NAN, NAN, 10, 10, ALERT_WARNING,
+		"the source {instance} no longer delivers readings"},
+	{"events_dropped", "self/events_dropped_rate", ALERT_ABOVE, 0, NAN, NAN, 0, 60,
 		ALERT_WARNING,
-		"events of apps are lost, {value} per second: statistics are incomplete"),
-	RULE("history_degraded", "self/history_degraded", ALERT_EQUALS, 1, NAN, NAN, 0, 60,
-		ALERT_WARNING, "the history is not kept as configured"),
-	RULE("broker_away", "self/broker_away", ALERT_EQUALS, 1, NAN, NAN, 60, 10, ALERT_WARNING,
-		"the MQTT broker is unreachable"),
+		"events of apps are lost, {value} per second: statistics are incomplete"},
+	{"history_degraded", "self/history_degraded", ALERT_EQUALS, 1, NAN, NAN, 0, 60,
+		ALERT_WARNING, "the history is not kept as configured"},
+	{"broker_away", "self/broker_away", ALERT_EQUALS, 1, NAN, NAN, 60, 10, ALERT_WARNING,
+		"the MQTT broker is unreachable"},
 };
 
 void config_alert_defaults(struct config *config)
 {
 	config->alerts = sizeof(built_in) / sizeof(built_in[0]);
-	memcpy(config->alert, built_in, sizeof(built_in));
 	for (size_t i = 0; i < config->alerts; i++) {
+		const struct built_in *from = &built_in[i];
+		struct alert_rule *rule = &config->alert[i];
+		const bool slope = from->kind == ALERT_SLOPE;
+		*rule = (struct alert_rule){.kind = from->kind,
+			.threshold = (double)from->threshold,
+			.critical = (double)from->critical,
+			.clear = (double)from->clear,
+			.for_ns = from->for_s * SECOND,
+			.clear_for_ns = from->clear_for_s * SECOND,
+			.over_ns = (slope ? LEAK_OVER_S : DEFAULT_OVER_S) * SECOND,
+			.max_per_hour = DEFAULT_PER_HOUR,
+			.severity = from->severity,
+			.enabled = true};
+		snprintf(rule->name, sizeof(rule->name), "%s", from->name);
+		snprintf(rule->metric, sizeof(rule->metric), "%s", from->metric);
+		snprintf(rule->message, sizeof(rule->message), "%s", from->message);
 		config->alert_has_kind[i] = true;
 	}
 }
