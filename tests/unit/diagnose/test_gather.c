@@ -379,9 +379,20 @@ static void gives_each_third(struct simulation *of, double t_s, struct simulatio
 	model->stage[1].every = model->stage[2].every = of->next_id % 3 == 0 ? 0 : INT_MAX;
 }
 
-START_TEST(what_another_thread_is_to_skip_is_a_frame)
+/* Where something moves, each third second: all that is given is done, and then it waits. */
+static void gives_some(struct simulation *of, double t_s, struct simulation_model *model)
 {
-	begin_two_threads(gives_each_third);
+	(void)of;
+	model->stage[1].every = model->stage[2].every = fmod(t_s, 3) < 1 ? 0 : INT_MAX;
+	model->stage[1].mean_ms = 20;
+}
+
+static void (*const skips[])(struct simulation *, double, struct simulation_model *) = {
+	gives_each_third, gives_some};
+
+START_LOOP_TEST(what_another_thread_is_to_skip_is_a_frame, 0, 2)
+{
+	begin_two_threads(skips[_i]);
 	run(60);
 	NEAR((double)facts.frames, 60 * 30, 10);
 	ck_assert_double_eq(facts.unended, 0);

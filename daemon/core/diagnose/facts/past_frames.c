@@ -22,6 +22,7 @@ enum {
 	REGULAR = 50,	/* frames, of which one may come at another distance */
 };
 
+static const double BUSY = 0.8;
 static const double CPU_DECAY = 0.98; /* the last 50 executions count most */
 static const uint64_t PAUSE_NS = FRAMES_PAUSE_S * UINT64_C(1000000000);
 
@@ -98,8 +99,9 @@ static size_t frame_of(struct reader *reader, const struct past_run *run, uint8_
 	reader->last[run->thread] = (uint16_t)number;
 	const struct past_frame *frame = &reader->past->frame[number - 1];
 	struct past_scratch *scratch = &reader->past->scratch[number - 1];
-	if (scratch->thread != run->thread && !scratch->handed) {
-		scratch->handed = reader->shared = true;
+	if (scratch->thread != run->thread && scratch->handed_ns == 0) {
+		scratch->handed_ns = run->start_ns;
+		reader->shared = true;
 		reader->parallel |= run->start_ns < frame->end_ns && run->end_ns > frame->start_ns;
 	}
 	return number;
@@ -325,26 +327,34 @@ static void trim(const struct reader *reader)
 }
 
 /* In an app that reports the end of frames, one without it was dropped on its way, or goes on. In
- * one without ends, what one thread hands to another ends there; but a thread that gets each n-th
- * frame gets all that it should. */
+ * one without ends, what one thread hands to another ends there, and what it does not is dropped
+ * where the others are busy nearly all the time; but a thread that gets each n-th frame gets all
+ * that it should. */
 static void drop_unended(struct reader *reader)
 {
 	struct past_frames *past = reader->past;
 	size_t ended = 0, handed = 0, distance = 0, changes = 0, last = 0;
+	double busy_ns = 0;
 	bool behind = false; /* others ended */
 	for (size_t i = 0; i < past->count; i++) {
 		ended += past->scratch[i].closed_ns > 0;
-		if (past->scratch[i].handed) {
+		if (past->scratch[i].handed_ns > 0) {
+			const uint64_t end_ns = past->frame[i].end_ns; /* UINT64_MAX: trimmed */
 			handed++;
+			busy_ns += end_ns < UINT64_MAX
+					   ? (double)(end_ns - past->scratch[i].handed_ns)
+					   : 0;
 			changes += i - last != distance;
 			distance = i - last;
 			last = i;
 		}
 	}
-	bool by_hand = ended == 0 && !reader->parallel && changes > 2 + handed / REGULAR;
+	double span_ns = (double)past->scratch[last].handed_ns - (double)past->frame[0].start_ns;
+	bool by_hand = ended == 0 && !reader->parallel && changes > 2 + handed / REGULAR &&
+		       busy_ns > BUSY * span_ns;
 	uint64_t most = 0, dropped[FACTS_STAGES] = {0};
 	for (size_t i = past->count; (ended > 0 || by_hand) && i-- > 0;) {
-		if (by_hand ? past->scratch[i].handed : past->scratch[i].closed_ns > 0) {
+		if (by_hand ? past->scratch[i].handed_ns > 0 : past->scratch[i].closed_ns > 0) {
 			behind = true;
 			continue;
 		}

@@ -33,10 +33,10 @@ struct past_frame {
 
 /* Private to past_frames.c: what is known of a frame while it is put together. */
 struct past_scratch {
-	uint64_t begun_ns;	      /* what wait_ms and ended_ms are after */
-	uint64_t closed_ns;	      /* end of its FRAME record; 0 = none came */
-	uint16_t thread, closer;      /* the one that began it; that sent the record */
-	bool handed;		      /* another one than that which began it went on with it */
+	uint64_t begun_ns;	 /* what wait_ms and ended_ms are after */
+	uint64_t closed_ns;	 /* end of its FRAME record; 0 = none came */
+	uint16_t thread, closer; /* the one that began it; that sent the record */
+	uint64_t handed_ns; /* when another one than that which began it went on with it; or 0 */
 	float ended_ms[FACTS_STAGES]; /* wait_ms: when the stage began */
 };
 
