@@ -11,7 +11,7 @@
 #define BELOW 1.05	  /* of the target: a camera's own rate is a little off its nominal one */
 #define SLOW_MS 100.0	  /* a frame, where nothing says what is wanted */
 #define JITTER_COST 0.015 /* of the median frame */
-#define NOW_AND_THEN 0.33 /* of frames; more are how it works: models in turns, batches */
+#define NOW_AND_THEN 0.34 /* of frames; more are how it works: models in turns, batches */
 #define REGULAR 0.35	  /* interquartile range of distances / median: by chance it is 1.6 */
 #define PIPELINED 1.2	  /* frames in flight */
 #define SLOW_ONLY_SCORE 0.65 /* at most medium */
