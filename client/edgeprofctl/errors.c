@@ -116,7 +116,7 @@ static bool add_report(struct ctl *ctl, struct text *text, const char *what, con
 		    ctl_try(ctl, "GetReport", ctl_parameters("app", name), &reply) == CTL_FINE;
 	if (kept) {
 		text_add(text,
-			" since the daemon started; 'edgeprofctl report %s' shows its last run",
+			" any more; 'edgeprofctl report %s' shows its last run",
 			name);
 	}
 	cJSON_Delete(reply);

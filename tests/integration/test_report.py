@@ -119,7 +119,7 @@ def test_daemon_that_is_killed_and_started_again_reports_the_end_that_follows():
         for verb in ("stages", "frames", "diagnose"):
             since = daemon.ctl(verb, "before")
             assert since.returncode == 2 and since.stderr == (
-                "edgeprofctl: there is no app 'before' since the daemon started; "
+                "edgeprofctl: there is no app 'before' any more; "
                 "'edgeprofctl report before' shows its last run\n"), since
         missing = daemon.ctl("report", "nobody")
         assert missing.returncode == 2 and "no session, recording, app or file is named 'nobody'" in missing.stderr, missing
