@@ -237,7 +237,7 @@ def test_charts_are_of_the_stages_with_the_most_time():
     lines[2] = json.dumps(chunk, separators=(",", ":")) + "\n"
     page = with_file("".join(lines), lambda path: ctl("report", path, "--format", "html")).stdout
     charts = re.findall('<div class="card"><h3>(.*?)</h3>', page)
-    assert charts == ["Frame", "capture", *(f"short{i}" for i in range(11)), "infer"], charts
+    assert charts == ["End to end", "capture", *(f"short{i}" for i in range(11)), "infer"], charts
 
 
 def test_what_is_not_known_is_null_and_frames_in_flight_do_not_count():
@@ -313,6 +313,19 @@ def test_damaged_and_hostile_files_are_refused_or_clean():
     for form in ("text", "markdown", "junit", "json", "profile"):
         done = with_file(evil, lambda path: ctl("report", path, "--format", form))
         assert done.returncode == 0 and "\x1b" not in done.stdout and "\u202e" not in done.stdout, done
+
+
+def test_events_that_a_live_app_dropped_are_said():
+    with Daemon() as daemon, Script(daemon) as script:
+        for i in range(200):  # more names than an app may have
+            script.process.stdin.write(f"0 complete {time.monotonic_ns()} n{i} 1000000 {i}\n")
+        sent, _, dropped = map(int, script.ask("sync").split())
+        assert dropped > 0
+        app = until("its app", lambda: daemon.call("ListApps")["apps"])[0]["name"]
+        until("its drops", lambda: daemon.call("ListApps")["apps"][0]["dropped"] == dropped)
+        told = f"{dropped} of {sent} events were dropped: counts and sums are too low"
+        live = daemon.ctl("report", app, "--format", "json")
+        assert told in json.loads(live.stdout)["warnings"], live
 
 
 # covers G0.5 covers G1.11

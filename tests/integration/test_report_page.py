@@ -80,7 +80,7 @@ def test_a_live_app_as_a_page():
             done = daemon.ctl("report", "cam", "--format", "html")
             assert done.returncode == 0, done
             ids, shown = read(done.stdout)
-            for part in ("PIPELINE PROFILING REPORT", "Breakdown in ms", "frames took longer than", "Frame rate fps", "Frame time ms", "Metrics", "Events", "Environment"):
+            for part in ("PIPELINE PROFILING REPORT", "Breakdown in ms", "frames took longer than", "Frame rate fps", "End to end ms", "Metrics", "Events", "Environment"):
                 assert part in shown, (part, shown)
             for stage in ("capture", "preprocess", "infer", "postprocess", "publish"):
                 assert stage in shown, stage

@@ -100,20 +100,23 @@ static void read_deadlines(struct ctl *ctl, struct data *data)
 	cJSON_Delete(frames);
 }
 
-/* Of the daemon's report, the remarks that cannot be made here: about the machine. */
+/* Of the daemon's report, the remarks that cannot be made here: about the machine, and what the app
+ * itself dropped. */
 static void read_notes(struct ctl *ctl, struct data *data)
 {
-	static const char *const known[] = {"- a virtual machine", "- other processes"};
+	static const char *const known[] = {
+		"- a virtual machine", "- other processes", " events were dropped: "};
 	/* not cleaned: it has lines */
 	cJSON *reply = NULL;
 	data->notes = cJSON_CreateArray();
-	ctl_call(ctl, "GetReport", ctl_parameters("app", data->app), false, &reply);
+	ctl_call(ctl, "GetReport", ctl_run_parameters(ctl, data->app), false, &reply);
 	const char *line = json_word(reply, "text");
 	for (; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
 		char text[160];
 		snprintf(text, sizeof(text), "%.*s", (int)strcspn(line, "\n"), line);
 		text_clean(text, true);
-		if (text_starts_with(text, known[0]) || text_starts_with(text, known[1])) {
+		if (text_starts_with(text, known[0]) || text_starts_with(text, known[1]) ||
+			strstr(text, known[2])) {
 			cJSON_AddItemToArray(data->notes, cJSON_CreateString(text + 2));
 		}
 	}

@@ -29,16 +29,18 @@ struct html_text html_text(const char *text)
 	return ret;
 }
 
-/* "8.12 ms", "120 ms", "1.53 s"; "-" for NAN. */
+/* "0.41 µs", "8.12 ms", "120 ms", "1.53 s"; "-" for NAN. */
 static struct label html_ms(double ms)
 {
 	struct label label = {"-"};
 	if (isfinite(ms) && fabs(ms) < 1e15) {
-		bool seconds = ms >= 999.5;
-		double value = seconds ? ms / 1000 : ms;
+		bool micro = ms < 0.0995, seconds = ms >= 999.5;
+		double value = micro ? ms * 1000 : seconds ? ms / 1000 : ms;
 		int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 		snprintf(label.text, sizeof(label.text), "%.*f %s", decimals, value,
-			seconds ? "s" : "ms");
+			micro	  ? "µs"
+			: seconds ? "s"
+				  : "ms");
 	}
 	return label;
 }
@@ -47,6 +49,12 @@ double html_percent(double value, double whole)
 {
 	double percent = whole > 0 ? value / whole * 100 : 0;
 	return percent >= 0 ? fmin(percent, 100) : 0;
+}
+
+const char *html_frames(const struct data *data)
+{
+	bool whole = data->frame_count > 0 && isfinite(data->frame[0].total_ms);
+	return whole ? "End to end" : "Frame time";
 }
 
 static double cost_of(const struct data *data, const struct data_stage *stage)
@@ -70,10 +78,15 @@ void html_stages(const struct page *page)
 		next_ms[depth + 1] = from_ms[i];
 		whole_ms = fmax(whole_ms, next_ms[depth]);
 	}
+	fprintf(out, "<p>Mean time %s; below a stage, those inside of it.",
+		data->frame_count > 0 ? "per frame" : "of each stage");
+	if (count < data->stage_count) {
+		fprintf(out, " The first %zu of %zu stages.", count, data->stage_count);
+	}
 	fprintf(out,
-		"<p>Mean time %s; below a stage, those inside of it.</p>\n<svg class=\"chart\" "
-		"height=\"%zu\" role=\"img\" aria-label=\"Mean time of each stage\">\n",
-		data->frame_count > 0 ? "per frame" : "of each stage", count * ROW_HEIGHT);
+		"</p>\n<svg class=\"chart\" height=\"%zu\" role=\"img\" "
+		"aria-label=\"Mean time of each stage\">\n",
+		count * ROW_HEIGHT);
 	for (size_t i = 0; i < count; i++) {
 		double ms = cost_of(data, &data->stage[i]);
 		double x = html_percent(from_ms[i], whole_ms), width = html_percent(ms, whole_ms);
@@ -175,7 +188,8 @@ void html_latency(const struct page *page)
 			kept += isfinite(values[kept]) != 0;
 		}
 		if (kept > 0) {
-			card(page->out, stage ? stage->name : "Frame", n % 9, values, kept);
+			card(page->out, stage ? stage->name : html_frames(data), n % 9, values,
+				kept);
 		}
 	}
 	fputs("</div>\n", page->out);

@@ -31,6 +31,10 @@ struct html_text html_text(const char *text);
 /* value / whole * 100, within 0 and 100; 0 when it is not a number. */
 double html_percent(double value, double whole);
 
+/* What data_frame_ms() is of most frames: "End to end" or, of those without a start, "Frame time".
+ */
+const char *html_frames(const struct data *data);
+
 /* Values over time, reduced to columns: the size of a line is bounded, and a spike of one value
  * still shows. */
 enum { LINE_COLUMNS = 500 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/template.h"
 #include "proto/name.h"
 
 enum { LINES_MAX = 5, HEIGHT = 80, GLOBS = 3 };
@@ -19,12 +20,13 @@ static const struct kind {
 	bool zero; /* the axis begins at 0 */
 } kinds[] = {
 	{"Frame rate", "fps", {NULL}, 1, true},
-	{"Frame time", "ms", {NULL}, 1, true},
+	{NULL, "ms", {NULL}, 1, true}, /* html_frames() */
 	{"Temperature", "°C", {"temperature/*"}, 1, false},
 	{"Power", "W", {"power/*"}, 1e-3, true},
 	{"Clocks", "GHz", {"gpu/frequency", "cpu/*/frequency", "clock/*"}, 1e-9, true},
 	{"Load", "%", {"cpu/utilization", "gpu/utilization", "emc/utilization"}, 1, true},
-	{"Memory", "MiB", {"process/*/rss", "memory/used"}, 1.0 / (1 << 20), false},
+	{"Memory", "MiB", {"process/{session.app}/rss", "process/*/rss", "memory/used"},
+		1.0 / (1 << 20), false},
 	{"Fan", "rpm", {"fan/*"}, 1, true},
 };
 
@@ -66,18 +68,31 @@ void line_write(FILE *out, const struct line_columns *line, size_t color, double
 	fputs("\"/>", out);
 }
 
+static bool shows(const struct panel *panel, const struct data_series *series)
+{
+	size_t i = 0;
+	while (i < panel->count && panel->name[i] != series->name) {
+		i++;
+	}
+	return i < panel->count;
+}
+
 static void add_series(struct panel *panel, const struct page *page, const struct kind *kind)
 {
 	const struct data *data = page->data;
-	for (size_t i = 0; i < data->series_count; i++) {
-		const struct data_series *series = &data->series[i];
-		bool fits = false;
-		for (size_t g = 0; g < GLOBS && kind->glob[g]; g++) {
-			fits = fits || proto_glob_match(kind->glob[g], series->name);
-		}
-		if (fits && panel->count == LINES_MAX) {
-			panel->more++;
-		} else if (fits) {
+	for (size_t g = 0; g < GLOBS && kind->glob[g]; g++) {
+		char bytes[PROTO_PATH_SIZE];
+		struct text glob = TEXT_IN(bytes);
+		template_add(&glob, kind->glob[g], page->tree, true);
+		for (size_t i = 0; i < data->series_count; i++) {
+			const struct data_series *series = &data->series[i];
+			if (!proto_glob_match(bytes, series->name) || shows(panel, series)) {
+				continue;
+			}
+			if (panel->count == LINES_MAX) {
+				panel->more++;
+				continue;
+			}
 			struct line_columns *line = &panel->line[panel->count];
 			panel->name[panel->count] = series->name;
 			for (size_t k = 0; k < series->count; k++) {
@@ -150,9 +165,10 @@ static int decimals_of(double step)
 static void write_panel(const struct panel *panel, const struct page *page, const struct kind *kind)
 {
 	FILE *out = page->out;
+	const char *title = kind->title ? kind->title : html_frames(page->data);
 	double low = INFINITY, high = -INFINITY;
 	double deadline = kind == &kinds[FRAME_TIME] ? page->data->frame_deadline_ms : (double)NAN;
-	fprintf(out, "<div class=\"legend\"><h3>%s <span>%s</span></h3>", kind->title, kind->unit);
+	fprintf(out, "<div class=\"legend\"><h3>%s <span>%s</span></h3>", title, kind->unit);
 	for (size_t i = 0; i < panel->count; i++) {
 		const struct line_columns *line = &panel->line[i];
 		low = fmin(low, line->low);
@@ -169,7 +185,7 @@ static void write_panel(const struct panel *panel, const struct page *page, cons
 	double bottom = floor(low / step) * step;
 	double top = fmax(ceil(high / step) * step, bottom + step), range = top - bottom;
 	fprintf(out, "<svg class=\"chart\" height=\"%d\" role=\"img\" aria-label=\"%s\">", HEIGHT,
-		kind->title);
+		title);
 	for (int i = 0; bottom + i * step <= top + range / 1e4; i++) {
 		double y = HEIGHT - i * step / range * HEIGHT;
 		fprintf(out,

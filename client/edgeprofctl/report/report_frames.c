@@ -227,12 +227,16 @@ static void add_slow(cJSON *array, const struct slow *slow, size_t i, size_t sta
 static void add_slow_frames(cJSON *tree, cJSON *row, const struct data *data, double *sum)
 {
 	cJSON *array = cJSON_AddArrayToObject(tree, "slow_frames");
-	const struct proto_summary *ms =
-		data->total_ms.count > 0 ? &data->total_ms : &data->frame_time_ms;
-	struct slow slow = {.data = data, .usual_ms = ms->p50};
 	size_t stages = data->stage_count < STAGES_MAX ? data->stage_count : STAGES_MAX, all = 0;
-	double over_ms = isnan(data->frame_deadline_ms) ? fmax(2 * ms->p50, ms->p99)
-							: data->frame_deadline_ms;
+	size_t kept = 0;
+	for (size_t i = 0; i < data->frame_count; i++) {
+		sum[kept] = data_frame_ms(&data->frame[i]);
+		kept += !isnan(sum[kept]);
+	}
+	struct proto_summary ms = data_numbers_of(sum, kept);
+	struct slow slow = {.data = data, .usual_ms = ms.p50};
+	double over_ms =
+		isnan(data->frame_deadline_ms) ? fmax(2 * ms.p50, ms.p99) : data->frame_deadline_ms;
 	for (size_t i = 0; i < data->frame_count; i++) {
 		if (data_frame_ms(&data->frame[i]) > over_ms) {
 			all++;

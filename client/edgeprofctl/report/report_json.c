@@ -81,7 +81,8 @@ static void add_events(cJSON *tree, const struct data *data)
 static void add_warnings(cJSON *tree, const struct data *data)
 {
 	static const char *const remarks[] = {"[{recording.incomplete}]",
-		"[{!summary.frames_profiled>=100}only {summary.frames_profiled:0} frames: "
+		"[{!summary.frames_profiled>=100}only {summary.frames_profiled:0} "
+		"[{?summary.frames_profiled>=2}frames|{?summary.frames_profiled}frame|frames]: "
 		"percentiles want 100 or more]",
 		"[{recording.measured_s:is}{!recording.measured_s>=10}only "
 		"{recording.measured_s:1} s: caches, clocks and heat settle later]",

@@ -258,7 +258,7 @@ START_LOOP_TEST(the_page_is_complete_and_small, 0, 4)
 	static const char *const names[] = {"short", "normal", "long", "million"};
 	static const char *const parts[] = {"Breakdown in ms", "Metrics", "Events", "Environment",
 		"aria-label=\"Histogram\"", "aria-label=\"Mean time of each stage\"",
-		"aria-label=\"Frame time\"", "aria-label=\"Temperature\"",
+		"aria-label=\"End to end\"", "aria-label=\"Temperature\"",
 		"<g class=\"throttled\"><rect", "class=\"event\""};
 	measure(frames[_i]);
 	add_device();
@@ -327,6 +327,7 @@ START_TEST(hostile_text_is_escaped_and_bounded)
 	ck_assert_ptr_nonnull(
 		strstr(page, "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;"));
 	ck_assert_ptr_nonnull(strstr(page, "12345 records were lost"));
+	ck_assert_ptr_nonnull(strstr(page, "The first 64 of 128 stages."));
 	ck_assert_ptr_nonnull(strstr(page, "50 % of the time"));
 	ck_assert_ptr_null(strstr(page, "\342\200\256"));
 }
@@ -380,6 +381,53 @@ START_TEST(slow_frames_name_the_innermost_stage)
 		const char *cause = strstr(row, causes[i][1]);
 		ck_assert_msg(cause && cause < strstr(row, "</tr>"), "%s", causes[i][1]);
 	}
+}
+END_TEST
+
+/* Ticks, or the executions of a stage: the time between them is not that of the stages. */
+START_TEST(frames_without_a_start_are_slow_by_their_own_times)
+{
+	measure(300);
+	for (size_t i = 0; i < data.frame_count; i++) {
+		data.frame[i].total_ms = NAN;
+		data.frame[i].time_ms = i == 0 ? NAN : i == 7 ? 500 : 120;
+	}
+	render("ticks");
+	ck_assert_ptr_nonnull(strstr(page, "<h3>Frame time</h3>"));
+	ck_assert_ptr_nonnull(strstr(page, "1 frame took longer than 240.0 ms"));
+}
+END_TEST
+
+START_TEST(the_app_s_own_memory_is_shown_before_that_of_others)
+{
+	static const char own[] = "process/detector/rss", more[] = "<span>2 more</span>";
+	char name[PROTO_PATH_SIZE];
+	measure(300);
+	data.series = calloc(8, sizeof(*data.series));
+	for (int i = 0; i < 7; i++) {
+		snprintf(name, sizeof(name), "process/other%d/rss", i);
+		add_series(i == 6 ? own : name, "bytes", 9, 50e6, 1);
+	}
+	render("memory");
+	const char *first = strstr(page, own), *other = strstr(page, "process/other0/rss");
+	ck_assert(first && other && first < other && strstr(other, more));
+}
+END_TEST
+
+START_TEST(one_frame_is_singular)
+{
+	measure(1);
+	render("one");
+	ck_assert_ptr_nonnull(strstr(page, "only 1 frame: percentiles want 100 or more"));
+}
+END_TEST
+
+START_TEST(durations_of_less_than_a_tenth_of_a_millisecond_are_in_microseconds)
+{
+	measure(300);
+	data.stage[8].per_frame_ms = 0.00041;
+	render("short");
+	ck_assert_ptr_nonnull(strstr(page, ">publish 0.41 µs</text>"));
 }
 END_TEST
 
