@@ -22,7 +22,8 @@ enum { BLOCKS = 4, PAGES = 2 };
 
 static uint8_t image[ARCHIVE_SIZE_MIN];
 
-/* Two pages at their place, with a header that gets past the first look. */
+/* Two pages at their place, with a header that gets past the first look: else all that follows
+ * would be tested with nothing. */
 static void put(unsigned n, const uint8_t *data, size_t size)
 {
 	uint32_t page = 1 + n * PAGES;
@@ -40,10 +41,18 @@ static void put(unsigned n, const uint8_t *data, size_t size)
 	header.pages = PAGES;
 	header.seq = header.seq % 8 + 1;
 	header.boot_seq = header.boot_seq % 4 + 1;
+	header.next_id = header.next_id % 1024 + 1;
 	header.clocks %= ARCHIVE_CLOCKS + 1;
 	memcpy(at, &header, sizeof(header));
 	uint32_t crc = crc32c(0, at, PAGES * ARCHIVE_PAGE);
 	memcpy(at + offsetof(struct archive_block, crc), &crc, sizeof(crc));
+	const struct archive_identity identity = {.version = ARCHIVE_VERSION};
+	struct archive_parsed parsed;
+	bool begins;
+	if (archive_block_check(at, PAGES * ARCHIVE_PAGE, page, sizeof(image) / ARCHIVE_PAGE,
+		    identity, &parsed, &begins) != PAGES) {
+		abort();
+	}
 }
 
 static void ask(struct archive *archive, uint64_t step_ns, size_t points_max)
