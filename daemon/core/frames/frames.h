@@ -50,6 +50,7 @@ struct frames_settings {
 	uint64_t deadline_ns; /* wins over the app's */
 	double target_fps;
 	uint32_t warmup; /* frames to skip at the start of the app */
+	uint32_t unused; /* 0: padding, which is saved, would be any bytes of the stack */
 };
 
 /* Two windows and their lifetime. */
