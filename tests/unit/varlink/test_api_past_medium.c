@@ -81,9 +81,14 @@ START_TEST(a_medium_that_hangs_costs_the_past_alone)
 		cJSON *reply = client_reply(fd, "GetHistory");
 		ck_assert_uint_ge(sysops()->now_ns() - began_ns, 4 * (uint64_t)FIXTURE_SECOND);
 		ck_assert_int_eq(hung.cancels, more + 1);
-		const cJSON *parameters = get(reply, "parameters");
-		ck_assert_int_eq(count(parameters, "series"), 1);
-		ck_assert_str_eq(string(parameters, "note"),
+		int series = count(get(reply, "parameters"), "series");
+		while (cJSON_IsTrue(cJSON_GetObjectItem(reply, "continues"))) { /* a slow machine */
+			cJSON_Delete(reply);
+			reply = client_reply(fd, "GetHistory");
+			series += count(get(reply, "parameters"), "series");
+		}
+		ck_assert_int_eq(series, 1);
+		ck_assert_str_eq(string(get(reply, "parameters"), "note"),
 			"rows of the archive are missing: its medium does not answer");
 		cJSON_Delete(reply);
 		close(fd);
