@@ -115,9 +115,7 @@ static bool add_report(struct ctl *ctl, struct text *text, const char *what, con
 	bool kept = strcmp(what, "app") == 0 &&
 		    ctl_try(ctl, "GetReport", ctl_parameters("app", name), &reply) == CTL_FINE;
 	if (kept) {
-		text_add(text,
-			" any more; 'edgeprofctl report %s' shows its last run",
-			name);
+		text_add(text, " any more; 'edgeprofctl report %s' shows its last run", name);
 	}
 	cJSON_Delete(reply);
 	return kept;

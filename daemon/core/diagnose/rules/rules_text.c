@@ -149,7 +149,8 @@ void add_metrics(const struct view *view, struct judged *judged)
 					 : jitter			     ? view->spiky
 									     : view->dominant;
 	if (facts->unended >= NOTABLE_UNENDED && judged->symptom != SYMPTOM_NONE) {
-		add_evidence(judged, "%s %% of the frames never ended, as if a full queue dropped them",
+		add_evidence(judged,
+			"%s %% of the frames never ended, as if a full queue dropped them",
 			number(100 * facts->unended).text);
 	}
 	if (jitter && isfinite(facts->slow_cpu_ms)) {
