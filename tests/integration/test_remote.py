@@ -184,14 +184,14 @@ def test_a_real_sshd():
         me = getpass.getuser() + "@127.0.0.1"
 
         def ctl(*words):
-            return subprocess.run([str(CTL), *words], env=here, capture_output=True, text=True, timeout=60)
+            return subprocess.run([str(CTL), "--timeout", "30", *words], env=here, capture_output=True, text=True, timeout=60)
 
         done = ctl("-H", me, "sensors", "temperature", "-j")
         assert done.returncode == 0, (done, (pathlib.Path(folder) / "log").read_text())
         assert {m["name"]: m["value"] for m in json.loads(done.stdout)["metrics"]}["temperature/cpu-thermal"] == 50
         for verb in (["status"], ["apps"], ["self"], ["metrics"], ["watch", "--count", "2"], ["version"], ["rules"],
                      ["history", "temperature/max"], ["mark", "from afar"], ["events"]):
-            done = ctl("--remote", me, "--timeout", "30", *verb)
+            done = ctl("--remote", me, *verb)
             assert done.returncode in (0, 2) and "Sanitizer" not in done.stderr, (verb, done)
         done = ctl("-H", me, "events")
         assert "from afar" in done.stdout, done
