@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/util/sysops.h"
+#include "proto/fnv.h"
 
 size_t stage_bytes(size_t window)
 {
@@ -46,7 +47,8 @@ int stage_create(const char *name, size_t window, struct stage **ret)
 	if (!stage) {
 		return -ENOMEM;
 	}
-	stage->capacity = window < STAGE_CAPACITY ? window : STAGE_CAPACITY;
+	size_t first = STAGE_CAPACITY + fnv64_text(FNV64_BASIS, name) % STAGE_CAPACITY;
+	stage->capacity = window < first ? window : first;
 	stage->runs = mem_calloc(stage->capacity, sizeof(*stage->runs));
 	stage->all = mem_zalloc(sizeof(*stage->all));
 	if (!stage->runs || !stage->all) {

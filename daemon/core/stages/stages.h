@@ -35,7 +35,9 @@ struct stage_run {
 	bool failed;		       /* its body ended by an error */
 };
 
-enum { STAGE_CAPACITY = 64 /* words of a window at first */ };
+/* Words of a window at first, and as many again by the stage's name: stages that run equally often
+ * do not all grow at once. */
+enum { STAGE_CAPACITY = 32 };
 
 enum { STAGE_PARENTS = 4 /* different parents that are counted separately */ };
 
