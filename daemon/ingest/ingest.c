@@ -22,7 +22,7 @@
 static const uint64_t DRAIN_NS = 100 * 1000000;
 static const uint64_t END_WAIT_NS = 1000 * 1000000;
 static const uint64_t ITERATION_NS = 1000000; /* into an iteration the timer drains */
-static const uint64_t TURN_NS = 750000;	      /* of draining in an iteration */
+static const uint64_t TURN_NS = 750000;	      /* of draining and saving in an iteration */
 
 enum {
 	BACKLOG = 64,
@@ -152,11 +152,16 @@ static bool drain_one(struct ingest *ingest, struct attachment *a)
 	return over;
 }
 
-/* False when some are left. */
-static bool drain_due(struct ingest *ingest, uint64_t end_ns)
+static void update_iteration(struct ingest *ingest)
 {
 	iteration_update(
 		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
+}
+
+/* False when some are left. */
+static bool drain_due(struct ingest *ingest, uint64_t end_ns)
+{
+	update_iteration(ingest);
 	struct attachment *a = next_due(ingest);
 	bool over = false;
 	while (a && !over && ingest->iteration.used < TURN_NS) {
@@ -180,8 +185,7 @@ bool ingest_drain_due(struct ingest *ingest)
 void ingest_drain_ending(struct ingest *ingest, struct attachment *attachment)
 {
 	bool over = false;
-	iteration_update(
-		&ingest->iteration, ingest->core->counters->iterations, uv_now(ingest->loop));
+	update_iteration(ingest);
 	for (int i = 0; i < 2 && !over && ingest->iteration.used < TURN_NS; i++) {
 		over = drain_one(ingest, attachment);
 	}
@@ -225,10 +229,13 @@ static void on_drain(uv_timer_t *timer)
 		ingest->drained_ms = now_ms;
 		mark_due(ingest, NULL);
 	}
-	end_overdue(ingest, sysops()->now_ns());
+	const uint64_t from_ns = sysops()->now_ns();
+	end_overdue(ingest, from_ns);
 	if (ingest->saves > 0) {
 		ingest->saves--;
 		apps_save_some(ingest->core->apps, SAVES_PER_ITERATION);
+		update_iteration(ingest);
+		ingest->iteration.used += sysops()->now_ns() - from_ns;
 	}
 	drain_due(ingest, ingest->waited_ns + ITERATION_NS);
 	ingest_resume_connections(ingest);
