@@ -28,7 +28,7 @@ SICK = {
     "findings": [THROTTLED, CONTENTION, WEAK], "bottlenecks": ["cpu_bound", "thermal_throttling"],
     "optimization_opportunities": [
         {"stage": "infer", "priority": "HIGH", "share_percent": 81.6,
-         "text": "the model: infer takes 82 % of a frame: quantize it",
+         "text": "the model: infer takes 82 % of the time in stages: quantize it",
          "gain_low_percent": 15.0, "gain_high_percent": 25.0},
         {"stage": "preprocess", "priority": "MEDIUM", "share_percent": 12.1, "category_percent": 60.2},
         {"stage": "publish", "priority": "LOW", "share_percent": 1.0}],
@@ -63,8 +63,8 @@ Bottlenecks        cpu bound, thermal throttling
 Throttle tax       46.30 % of the last frames, adding 44.0 ms to each; 14.9 frames/s without (14.1 to 15.8), 8.2 now
 Energy             1.20 J a frame while throttled, 0.80 J otherwise
 Opportunities
-  infer            HIGH: the model: infer takes 82 % of a frame: quantize it; may save 15 to 25 %
-  preprocess       MEDIUM: 12 % of a frame, 60 % of its category
+  infer            HIGH: the model: infer takes 82 % of the time in stages: quantize it; may save 15 to 25 %
+  preprocess       MEDIUM: 12 % of the time in stages, 60 % of its category
 Trends
   process/cam/rss  rose from 89.2 to 101.5 MiB in the last 10 min
 Note               a virtual machine: times of other guests are in the numbers
@@ -160,7 +160,7 @@ class Diagnose(Case):
             self.assertIn("cam: 3 findings in", text)
             self.assertIn("3. io stall (low)\n   frames vary\n   the card is busy\n     pressure/io/some 4 %\n   do: write less\n",
                           text)
-            self.assertRegex(text, r"  publish +LOW: 1 % of a frame\n")
+            self.assertRegex(text, r"  publish +LOW: 1 % of the time in stages\n")
             self.assertNotIn("--all", text)
 
     def test_of_several_apps_only_what_is_wrong_has_more_than_a_line(self):

@@ -31,7 +31,7 @@ static const struct line lines[] = {
 		   "{throttle_tax.unthrottled_joules_per_frame:2} J otherwise]"},
 	{"[{?optimization_opportunities}Opportunities]", NULL},
 	{"{*optimization_opportunities}  {stage}",
-		"{priority}: [{text}|{share_percent:0} % of a frame"
+		"{priority}: [{text}|{share_percent:0} % of the time in stages"
 		"[, {category_percent:0} % of its category]]"
 		"[; may save {gain_low_percent:0} to {gain_high_percent:0} %]"},
 	{"[{?performance_trends}Trends]", NULL},

@@ -26,6 +26,8 @@ const struct diagnosis_limits diagnosis_limits_default = {
 	.memory_share = 5,
 };
 
+static const double WORK_LEAST = 0.5; /* of a frame: below, frames are waited for */
+
 #define LIMIT(member) offsetof(struct diagnosis_limits, member)
 
 static double limit_at(const struct diagnosis_limits *limits, size_t offset)
@@ -144,8 +146,8 @@ static struct opportunity opportunity_of(const struct facts *facts, const struct
 		ret.advice = opportunities[row].advice;
 		ret.gain_low = opportunities[row].gain_low;
 		ret.gain_high = opportunities[row].gain_high;
-		text_add(&text, "%s: %s takes %.0f %% of a frame: %s", opportunities[row].what,
-			stage->name, percent, ret.advice);
+		text_add(&text, "%s: %s takes %.0f %% of the time in stages: %s",
+			opportunities[row].what, stage->name, percent, ret.advice);
 	} else if (ret.category_percent > limits->category_share) {
 		text_add(&text, "%s takes %.0f %% of its category", stage->name,
 			ret.category_percent);
@@ -154,13 +156,17 @@ static struct opportunity opportunity_of(const struct facts *facts, const struct
 }
 
 /* A stage that mostly waits for the camera is not slow. */
+static bool is_wait(const struct fact_stage *stage)
+{
+	return stage->role == ROLE_CAPTURE && !(stage->cpu_ratio >= 0.5);
+}
+
 static void add_opportunities(
 	const struct facts *facts, const struct diagnosis_limits *limits, struct improvements *ret)
 {
 	for (size_t i = 0; i < facts->stages; i++) {
 		const struct fact_stage *stage = &facts->stage[i];
-		bool waits = stage->role == ROLE_CAPTURE && !(stage->cpu_ratio >= 0.5);
-		if (!(stage->share > 0) || waits) {
+		if (!(stage->share > 0) || is_wait(stage)) {
 			continue;
 		}
 		size_t at = ret->opportunities++;
@@ -235,10 +241,20 @@ __attribute__((format(printf, 2, 3))) static void recommend(
 	ret->recommendations++;
 }
 
-/* What makes the numbers less trustworthy. */
+/* What makes the numbers less trustworthy, and opportunities less useful. */
 static void add_notes(const struct facts *facts, struct improvements *ret)
 {
-	double others = 0, daemon = now_of(facts, FACT_DAEMON_CPU);
+	double others = 0, daemon = now_of(facts, FACT_DAEMON_CPU), work = facts->busy_ms.now;
+	for (size_t i = 0; i < facts->stages; i++) {
+		work -= is_wait(&facts->stage[i]) ? facts->stage[i].ms.now : 0;
+	}
+	if (ret->opportunities > 0 && work > 0 && work < WORK_LEAST * facts->frame_ms.now &&
+		!(facts->in_flight > 1)) {
+		recommend(ret,
+			"a frame each %.1f ms has %.1f ms of work: faster stages save energy, and "
+			"give no more frames",
+			facts->frame_ms.now, work);
+	}
 	for (size_t i = 0; i < FACTS_PROCESSES && facts->process[i].name[0]; i++) {
 		others += facts->process[i].cpu_percent;
 	}

@@ -142,6 +142,22 @@ START_LOOP_TEST(an_opportunity_has_its_priority_and_rule, 0, sizeof(rows) / size
 }
 END_TEST
 
+START_TEST(stages_that_are_waited_for_little_are_not_the_rate)
+{
+	stage("infer", 1);
+	facts.busy_ms.now = 5;
+	facts.frame_ms.now = 40;
+	judge();
+	ck_assert_uint_eq(improvements.recommendations, 2);
+	ck_assert_str_eq(improvements.recommendation[1],
+		"a frame each 40.0 ms has 5.0 ms of work: faster stages save energy, and give no "
+		"more frames");
+	facts.frame_ms.now = 9;
+	judge();
+	ck_assert_uint_eq(improvements.recommendations, 1);
+}
+END_TEST
+
 START_TEST(the_greatest_share_comes_first_and_waiting_is_none)
 {
 	stage("draw", 0.1);

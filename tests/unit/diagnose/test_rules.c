@@ -1397,6 +1397,53 @@ START_TEST(a_tax_that_came_late_is_the_tax_that_was_measured)
 }
 END_TEST
 
+/* 25 instead of 30 frames/s, the app computes no more than it did. */
+static void the_camera_goes_on_slower(void)
+{
+	camera();
+	slower(40, 33.3);
+	metric(FACT_APP_CPU, 20, 24);
+}
+
+START_TEST(a_slower_camera_is_no_fault_but_said)
+{
+	the_camera_goes_on_slower();
+	facts.busy_ms = (struct fact){40, 33.2};
+	stage("capture", 35, 28.3);
+	stage("infer", 5, 5);
+	diagnose(&facts, &diagnosis);
+	ck_assert_str_eq(diagnosis.summary,
+		"nothing wrong: 25.0 frames/s, 30.0 before; capture 85 % of the frame; capture "
+		"waits for frames, 35.0 ms each, usually 28.3 ms");
+}
+END_TEST
+
+START_TEST(a_wait_outside_of_stages_is_none_of_theirs)
+{
+	const struct fact busy = {5.4, 5};
+	the_camera_goes_on_slower();
+	facts.busy_ms = busy;
+	facts.stages = 0; /* no capture */
+	stage("infer", busy.now, busy.usual);
+	diagnose(&facts, &diagnosis);
+	ck_assert_str_eq(diagnosis.summary,
+		"nothing wrong: 25.0 frames/s, 30.0 before; the loop waits outside of stages, "
+		"34.6 ms each, usually 28.3 ms");
+	slower(66.6, 33.3);
+	metric(FACT_APP_CPU, 12, 24);
+	diagnose(&facts, &diagnosis);
+	ck_assert_int_eq(diagnosis.finding[0].cause, CAUSE_CAPTURE_STALL);
+	ck_assert_int_eq(finding_confidence(&diagnosis.finding[0]), CONFIDENCE_MEDIUM);
+	/* where it computes, it does not wait */
+	metric(FACT_APP_CPU, 60, 24);
+	diagnose(&facts, &diagnosis);
+	ck_assert_int_eq(diagnosis.finding[0].cause, CAUSE_UNEXPLAINED);
+	metric(FACT_APP_CPU, UNKNOWN, UNKNOWN);
+	diagnose(&facts, &diagnosis);
+	ck_assert_int_eq(diagnosis.finding[0].cause, CAUSE_UNEXPLAINED);
+}
+END_TEST
+
 static const char *last_evidence(size_t index, enum cause cause)
 {
 	const struct finding *finding = &diagnosis.finding[index];

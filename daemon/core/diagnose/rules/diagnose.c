@@ -158,7 +158,21 @@ static void judge_all(const struct view *view, struct judged *judged)
 	share_out(view, judged);
 }
 
-static void summarize(const struct facts *facts, struct diagnosis *ret)
+/* The finding that explains most of it; NULL: none is worth a line. */
+static const struct finding *most_of_change(struct judged *const *order)
+{
+	const struct finding *most = NULL;
+	for (size_t i = 0; i < CAUSE_COUNT && order[i]->finding.score >= SHOWN; i++) {
+		const struct finding *finding = &order[i]->finding;
+		bool more = !most || finding->explained_ms > most->explained_ms;
+		most = order[i]->symptom == SYMPTOM_CHANGE && more ? finding : most;
+	}
+	return most;
+}
+
+/* slower: what explains that frames became slower, though nothing is wrong; NULL: they did not. */
+static void summarize(
+	const struct facts *facts, const struct finding *slower, struct diagnosis *ret)
 {
 	struct text text = TEXT_IN(ret->summary);
 	const char *frames = facts->of_stages ? "iterations" : "frames";
@@ -173,6 +187,10 @@ static void summarize(const struct facts *facts, struct diagnosis *ret)
 			text_add(&text, ": %s %s/s", number(1000 / facts->frame_ms.now).text,
 				frames);
 		}
+		if (slower) {
+			text_add(&text, ", %s before; %s",
+				number(1000 / facts->frame_ms.usual).text, slower->text);
+		}
 		if (facts->target_ms > 0) {
 			text_add(&text, ", the target is %s", number(1000 / facts->target_ms).text);
 		}
@@ -186,6 +204,7 @@ static void summarize(const struct facts *facts, struct diagnosis *ret)
 void diagnose(const struct facts *facts, struct diagnosis *ret)
 {
 	struct judged judged[CAUSE_COUNT], *order[CAUSE_COUNT];
+	const struct finding *slower = NULL;
 	struct view view;
 	memset(judged, 0, sizeof(judged));
 	*ret = (struct diagnosis){.state = DIAGNOSIS_TOO_FEW, .t_ns = ret->t_ns};
@@ -195,6 +214,9 @@ void diagnose(const struct facts *facts, struct diagnosis *ret)
 		sort(judged, order);
 		ret->state =
 			order[0]->finding.score >= MEDIUM ? DIAGNOSIS_FINDINGS : DIAGNOSIS_HEALTHY;
+		if (view.changed && !view.overdue && !view.late) {
+			slower = most_of_change(order);
+		}
 		for (; ret->findings < FINDINGS_MAX; ret->findings++) {
 			struct judged *found = order[ret->findings];
 			struct finding *finding = &found->finding;
@@ -209,5 +231,5 @@ void diagnose(const struct facts *facts, struct diagnosis *ret)
 			ret->finding[ret->findings] = *finding;
 		}
 	}
-	summarize(facts, ret);
+	summarize(facts, slower, ret);
 }

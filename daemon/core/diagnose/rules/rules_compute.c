@@ -28,13 +28,19 @@ static enum cause cause_of(const struct fact_stage *stage)
 						: CAUSE_STAGE_BOUND;
 }
 
+/* CPU time that the app uses in a frame beyond what it did; NAN: not known. */
+static double more_cpu_ms(const struct view *view)
+{
+	struct fact cpu = metric_of(view, FACT_APP_CPU), frame = view->facts->frame_ms;
+	return (cpu.now * frame.now - cpu.usual * frame.usual) / 100;
+}
+
 /* How sure the growth of one stage is to be its own: less, where the app computes no more than it
  * did, and so may wait for something that another rule knows. */
 static double own_evidence(const struct view *view)
 {
-	struct fact cpu = metric_of(view, FACT_APP_CPU), frame = view->facts->frame_ms;
-	double more = (cpu.now * frame.now - cpu.usual * frame.usual) / 100;
-	return on_cpu(view->own) && more < 0.1 * view->own_ms ? 0.8 * OWN_GROWTH : OWN_GROWTH;
+	return on_cpu(view->own) && more_cpu_ms(view) < 0.1 * view->own_ms ? 0.8 * OWN_GROWTH
+									   : OWN_GROWTH;
 }
 
 void rule_bound(const struct view *view, struct judged *judged)
@@ -175,9 +181,10 @@ void rule_queueing(const struct view *view, struct judged *judged)
 void rule_capture_stall(const struct view *view, struct judged *judged)
 {
 	const struct facts *facts = view->facts;
-	const struct fact_stage *capture = view->capture;
-	if (!capture) {
-		return;
+	const struct fact_stage none = {0}, *capture = view->capture ? view->capture : &none;
+	const double cpu_ms = more_cpu_ms(view);
+	if (capture == &none && isnan(cpu_ms)) {
+		return; /* what it does outside of stages may be work */
 	}
 	double evidence = capture->cpu_ratio > 0.7 ? 0.55 : 0.93; /* it waits, or it decodes */
 	bool waits_io = growth_of(metric_of(view, FACT_PRESSURE_IO)) >= 4;
@@ -188,7 +195,8 @@ void rule_capture_stall(const struct view *view, struct judged *judged)
 	double jitter_waits = or_zero(facts->slow_share * facts->slow_run_delay_ms) + view->io_ms;
 	struct claims claims = {
 		.change = view->aligned ? 0 : change_of(capture->ms) - view->waits_ms};
-	double outside = view->excess[SYMPTOM_CHANGE] - change_of(facts->busy_ms);
+	double outside =
+		view->excess[SYMPTOM_CHANGE] - change_of(facts->busy_ms) - fmax(0, or_zero(cpu_ms));
 	if (view->changed && !view->late && !view->pipelined && outside > 2 * claims.change &&
 		outside > 0) {
 		evidence = 0.6; /* the loop waits for its input between frames */
@@ -212,9 +220,9 @@ void rule_capture_stall(const struct view *view, struct judged *judged)
 	judge(view, judged, evidence, claims);
 	judged->score[SYMPTOM_CHANGE] = fmin(judged->score[SYMPTOM_CHANGE], most);
 	take_best(judged);
-	say_share(view, judged, capture);
-	text_add(
-		&judged->text, "%s waits for frames", evidence == 0.6 ? "the loop" : capture->name);
+	say_share(view, judged, view->capture);
+	text_add(&judged->text, "%s waits %s", evidence == 0.6 ? "the loop" : capture->name,
+		capture == &none ? "outside of stages" : "for frames");
 	say(judged, ", ", waits.now, " ms each");
 	say(judged, ", usually ", waits.usual, " ms");
 	say(judged, "; p99 ", judged->symptom == SYMPTOM_JITTER ? capture->p99_ms : (double)NAN,
