@@ -251,9 +251,9 @@ static void add_notes(const struct facts *facts, struct improvements *ret)
 	if (ret->opportunities > 0 && work > 0 && work < WORK_LEAST * facts->frame_ms.now &&
 		!(facts->in_flight > 1)) {
 		recommend(ret,
-			"a frame each %.1f ms has %.1f ms of work: faster stages save energy, and "
-			"give no more frames",
-			facts->frame_ms.now, work);
+			"%s comes every %.1f ms and takes %.1f ms of work: faster stages save "
+			"energy, but do not raise the rate",
+			facts->of_stages ? "an iteration" : "a frame", facts->frame_ms.now, work);
 	}
 	for (size_t i = 0; i < FACTS_PROCESSES && facts->process[i].name[0]; i++) {
 		others += facts->process[i].cpu_percent;

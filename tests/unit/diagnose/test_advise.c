@@ -150,8 +150,8 @@ START_TEST(stages_that_are_waited_for_little_are_not_the_rate)
 	judge();
 	ck_assert_uint_eq(improvements.recommendations, 2);
 	ck_assert_str_eq(improvements.recommendation[1],
-		"a frame each 40.0 ms has 5.0 ms of work: faster stages save energy, and give no "
-		"more frames");
+		"a frame comes every 40.0 ms and takes 5.0 ms of work: faster stages save energy, "
+		"but do not raise the rate");
 	facts.frame_ms.now = 9;
 	judge();
 	ck_assert_uint_eq(improvements.recommendations, 1);
