@@ -263,6 +263,17 @@ def test_matching_conditions_are_compared_alone():
         c = sessions.write(place / "c.jsonl", "c", {"infer": values}, sensors=warm)
         done = ctl("compare", a, c, "--thermal")
         assert done.returncode == 2 and "temperature and clock" in done.stderr, done
+        # without a sensor no value has a temperature, and none is kept
+        done = ctl("compare", make(place, "d"), a, "--thermal")
+        assert done.returncode == 2 and "temperature and clock" in done.stderr, done
+
+
+# covers G4.13: the row that the help names is one
+def test_the_metric_of_the_help_is_a_row():
+    with folder() as place:
+        a = make(pathlib.Path(place), "a")
+        name = re.search(r"such as (\S+)", ctl("compare", "--help").stdout)[1]
+        assert row_of(result_of(a, a, "--metric", name, status=0), name), name
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ static int run(struct ctl *ctl)
 static const struct option_spec options[] = {
 	{"threshold", 0, "PERCENT", "how much worse a regression is at least; default: 15",
 		parse_threshold, offsetof(struct options, threshold)},
-	{"metric", 0, "GLOB", "compare and judge these rows only, such as stages/infer/p99_ms",
+	{"metric", 0, "GLOB", "compare and judge these rows only, such as stages/infer/p95_ms",
 		option_nonempty, offsetof(struct options, metric)},
 	{"by", 0, "TAG", "runs with the same value of this tag are one side", option_nonempty,
 		offsetof(struct options, by)},

@@ -61,7 +61,9 @@ static void count_conditions(const struct side *side, const char *series, size_t
 	for (size_t run = 0; run < side->count; run++) {
 		const struct measured_series *from = measured_series(side->run[run], series);
 		for (size_t i = 0; from && i < from->count; i++) {
-			counts[from->condition[i]] += from->condition[i] != CONDITION_UNKNOWN;
+			if (from->condition[i] != CONDITION_UNKNOWN) {
+				counts[from->condition[i]]++;
+			}
 		}
 	}
 }
