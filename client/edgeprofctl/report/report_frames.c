@@ -159,8 +159,8 @@ static void offer(struct slow *slow, size_t frame)
 	}
 }
 
-/* What each stage took in the slow frames, and usually: the median over the frames that it ran in.
- */
+/* What each stage took in the slow frames, and usually: the median over all frames, which is 0 of a
+ * stage that most of them do without. */
 static void join_stages(struct slow *slow, size_t stages, double *sum)
 {
 	for (size_t s = 0; s <= stages; s++) {
@@ -170,8 +170,8 @@ static void join_stages(struct slow *slow, size_t stages, double *sum)
 			slow->ms[i][s] = sum[slow->frame[i]];
 		}
 		for (size_t i = 0; i < slow->data->frame_count; i++) {
-			sum[kept] = sum[i];
-			kept += sum[i] > 0;
+			sum[kept] = fmax(sum[i], 0);
+			kept += isfinite(sum[i]);
 		}
 		proto_sort(sum, kept);
 		slow->usual[s] = kept > 0 ? proto_percentile(sum, kept, 50) : 0;
@@ -206,9 +206,14 @@ static void add_slow(cJSON *array, const struct slow *slow, size_t i, size_t sta
 	double ms = data_frame_ms(frame);
 	int stage = cause_of(slow, i, stages, ms - slow->usual_ms);
 	if (stage >= 0 && data->stage_count > 0) {
-		text_add(&text, "%s took %.2f instead of %.2f ms",
+		text_add(&text, "%s took %.2f",
 			(size_t)stage < stages ? data->stage[stage].name : "waiting between stages",
-			slow->ms[i][stage], slow->usual[stage]);
+			slow->ms[i][stage]);
+		if (slow->usual[stage] > 0) {
+			text_add(&text, " instead of %.2f ms", slow->usual[stage]);
+		} else {
+			text_add(&text, " ms; most frames do without");
+		}
 	} else {
 		text_add(&text, "not explained by a single stage");
 	}

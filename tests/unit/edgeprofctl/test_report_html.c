@@ -384,6 +384,29 @@ START_TEST(slow_frames_name_the_innermost_stage)
 }
 END_TEST
 
+/* A detector in each fifth frame, say: where it runs it is what takes the time. */
+START_TEST(a_stage_that_most_frames_do_without_is_a_cause)
+{
+	char cause[128];
+	measure(300);
+	for (size_t i = 0; i < 300; i++) {
+		if (i == 99 || i == 150) {
+			data.stage[0].execution[i].ms = 70;
+			data.frame[i].total_ms += 70;
+		} else {
+			data.stage[0].execution[i].frame = DATA_NO_FRAME;
+		}
+	}
+	render("rare");
+	const char *row = strstr(page, ">109</td>");
+	ck_assert_ptr_nonnull(row);
+	snprintf(cause, sizeof(cause), "%s took 70.00 ms; most frames do without",
+		data.stage[0].name);
+	const char *found = strstr(row, cause);
+	ck_assert_msg(found && found < strstr(row, "</tr>"), "%.400s", row);
+}
+END_TEST
+
 /* Ticks, or the executions of a stage: the time between them is not that of the stages. */
 START_TEST(frames_without_a_start_are_slow_by_their_own_times)
 {
