@@ -36,6 +36,7 @@ struct frame_bar {
 	const char *names[PARTS_MAX];
 	double ms[PARTS_MAX], total_ms, deadline_ms;
 	size_t count;
+	bool apart; /* of an app that has gone: which stages contain which is not known */
 };
 
 static void add_part(struct frame_bar *bar, const char *name, double ms)
@@ -55,6 +56,7 @@ static void make_bar(const cJSON *app, struct frame_bar *bar)
 	for (const cJSON *stage = json_first(app, "rows"); stage; stage = stage->next) {
 		if (counts(stage)) {
 			add_part(bar, json_word(stage, "stage"), cost_of(stage));
+			bar->apart = bar->apart || !json_get(stage, "depth");
 		}
 	}
 	/* between the stages a frame waits: in a queue, or for a processor */
@@ -69,7 +71,7 @@ static void make_bar(const cJSON *app, struct frame_bar *bar)
 static void draw_bar(const struct view *view, struct box box, const struct frame_bar *bar)
 {
 	const struct canvas *canvas = &view->canvas;
-	bool limited = bar->deadline_ms > 0;
+	bool limited = bar->deadline_ms > 0 && !bar->apart;
 	double full = limited ? fmax(bar->deadline_ms, bar->total_ms) : bar->total_ms;
 	double share = limited ? bar->total_ms / bar->deadline_ms : 0;
 	int width = box.width - (limited ? 17 : 10), at = box.x, x = box.x, y = box.y;
@@ -94,7 +96,11 @@ static void draw_bar(const struct view *view, struct box box, const struct frame
 			x += label + 4;
 		}
 	}
-	snprintf(text, sizeof(text), " %.1f ms", bar->total_ms);
+	if (bar->apart) {
+		snprintf(text, sizeof(text), " -");
+	} else {
+		snprintf(text, sizeof(text), " %.1f ms", bar->total_ms);
+	}
 	if (limited) {
 		at = box.x + (int)round((width - 1) * bar->deadline_ms / full);
 		canvas_text(canvas, y, at, 1, share > 1 ? TONE_BAD : TONE_BOLD,
