@@ -95,6 +95,12 @@ def test_conditions_hold_for_a_live_app():
             assert done.stderr == "edgeprofctl: frames.fps: there is no app 'cma'; did you mean 'cam'?\n", done
             assert daemon.ctl("assert", "frames.fps > 5000", "--within", "2s").returncode == 1
             assert daemon.ctl("assert", "frames.frame_count >= 60", "--within", "60s").returncode == 0
+            for text in ("stage/cam/infer/p95_ms < 100 s", "stage/cam/infer/p95_ms > 1us",
+                         "stages.infer.percent_of_total <= 100 %", "frames.fps_mean > 1 fps"):
+                done = daemon.ctl("assert", text)
+                assert done.returncode == 0, (text, done)
+            done = daemon.ctl("assert", "frames.energy_mj_per_frame < 5 mJ")
+            assert done.stderr == "edgeprofctl: frames.energy_mj_per_frame: no power sensor\n", done
         assert daemon.ctl("assert", "no.such > 1").returncode == 64
 
 

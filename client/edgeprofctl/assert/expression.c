@@ -202,7 +202,8 @@ double unit_factor(const char *typed, const char *unit)
 	static const struct {
 		const char *unit, *base;
 		double factor;
-	} bases[] = {{"ms", "s", 1e3}, {"ms", "min", 6e4}, {"seconds", "s", 1},
+	} bases[] = {{"ms", "s", 1e3}, {"ms", "min", 6e4}, {"milliseconds", "s", 1e3},
+		{"milliseconds", "min", 6e4}, {"microseconds", "s", 1e6}, {"seconds", "s", 1},
 		{"seconds", "min", 60}, {"fps", "fps", 1}, {"percent", "%", 1}, {"celsius", "C", 1},
 		{"bytes", "B", 1}, {"hertz", "Hz", 1}, {"milliwatts", "W", 1e3},
 		{"millijoules", "J", 1e3}, {"volts", "V", 1}};
@@ -221,7 +222,7 @@ double unit_factor(const char *typed, const char *unit)
 			return prefixes[prefix].factor * bases[base].factor;
 		}
 	}
-	return typed[0] == '\0' ? 1 : (double)NAN;
+	return typed[0] == '\0' || strcmp(typed, unit) == 0 ? 1 : (double)NAN;
 }
 
 double term_margin(const struct term *term, double value)

@@ -42,7 +42,8 @@ static int read_rows(struct values *values, const char *method, const char *arra
 	cJSON_Delete(reply);
 	const cJSON *first = (*ret)->child;
 	if (!first && !app && !values->reason[0]) {
-		snprintf(values->reason, sizeof(values->reason), "no app has sent anything yet");
+		snprintf(values->reason, sizeof(values->reason),
+			"no app is running; name one that ended with --app");
 	}
 	for (const cJSON *row = first; row; row = row->next) {
 		const char *name = json_word(first, "app"), *other = json_word(row, "app");
@@ -85,6 +86,9 @@ static int member(struct values *values, const cJSON *row, const char *name, str
 	snprintf(reason, sizeof(reason), "%s_reason", name);
 	const char *text = json_text(row, reason);
 	text = text ? text : json_text(row, "reason");
+	if (!text && text_starts_with(name, "energy_mj")) {
+		text = json_text(row, "energy_reason");
+	}
 	struct text why = TEXT_IN(ret->reason);
 	text_add(&why, "%s",
 		text		    ? text
@@ -202,6 +206,18 @@ static void recorded_metric(struct values *values, const struct term *term, stru
 	}
 }
 
+/* The unit that the name of a field ends with, or contains. */
+static const char *unit_of_field(const char *field)
+{
+	return text_ends_with(field, "_ms")	 ? "ms"
+	       : text_ends_with(field, "_s")	 ? "seconds"
+	       : text_ends_with(field, "_bytes") ? "bytes"
+	       : strstr(field, "_mj")		 ? "millijoules"
+	       : strstr(field, "percent")	 ? "percent"
+	       : strstr(field, "fps")		 ? "fps"
+						 : "";
+}
+
 /* In the value's own unit. */
 static int look_up(struct values *values, const struct term *term, struct value *ret)
 {
@@ -215,11 +231,8 @@ static int look_up(struct values *values, const struct term *term, struct value 
 		recorded_metric(values, term, ret);
 		return CTL_FINE;
 	}
-	snprintf(ret->unit, sizeof(ret->unit), "%s",
-		text_ends_with(path, "_ms")	 ? "ms"
-		: text_ends_with(path, "_bytes") ? "bytes"
-		: strstr(path, "fps")		 ? "fps"
-						 : "");
+	const char *dot = strrchr(path, '.');
+	snprintf(ret->unit, sizeof(ret->unit), "%s", unit_of_field(dot ? dot + 1 : path));
 	if (stage || text_starts_with(path, "frames.")) {
 		cJSON **rows = stage ? &values->stages : &values->frames;
 		if (!*rows) {

@@ -150,6 +150,16 @@ START_TEST(terms_compare_in_the_unit_that_was_typed)
 	ck_assert_int_eq(term_truth(&expression.term[0], 49 / factor), TRUTH_YES);
 	ck_assert_int_eq(term_truth(&expression.term[0], 50 / factor), TRUTH_NO);
 	ck_assert_int_eq(term_truth(&expression.term[0], NAN), TRUTH_UNKNOWN);
+	static const struct {
+		const char *typed, *unit;
+		double factor;
+	} units[] = {{"s", "milliseconds", 1e3}, {"ms", "milliseconds", 1},
+		{"us", "microseconds", 1}, {"ms", "microseconds", 1e3}, {"min", "seconds", 60},
+		{"J", "millijoules", 1e3}, {"rpm", "rpm", 1}};
+	for (int i = 0; i < COUNT(units); i++) {
+		double found = unit_factor(units[i].typed, units[i].unit);
+		ck_assert_msg(fabs(found / units[i].factor - 1) < 1e-9, "%s", units[i].typed);
+	}
 	ck_assert(isnan(unit_factor("W", "celsius")));
 	ck_assert(isnan(unit_factor("parsecs", "ms")));
 	ck_assert_double_eq(unit_factor("", "celsius"), 1);
