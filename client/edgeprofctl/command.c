@@ -90,7 +90,7 @@ static int store(struct command *command, const struct option_spec *any, int cod
 	}
 	text = code == 'j' ? "short" : text;
 	if (spec->parse(spec, text, (char *)&command->options + spec->offset) < 0) {
-		bool words = strchr(spec->argument, '|');
+		bool words = strpbrk(spec->argument, "|=");
 		const char *use = spec->argument + (spec->argument[0] == '[');
 		fprintf(stderr, "edgeprofctl: invalid value '%s' for --%s%s%.*s\n",
 			format_word(text ? text : "").text, spec->name, words ? "; use " : "",

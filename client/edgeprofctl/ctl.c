@@ -260,6 +260,7 @@ bool ctl_flush(struct ctl *ctl, int *status)
 		r = -EPIPE; /* nothing was left to write, which would have shown it */
 	}
 	if (r < 0) {
+		ctl->quiet = false; /* this is said by nobody else */
 		*status = r == -EPIPE ? CTL_FINE
 				      : ctl_fail(ctl, CTL_OUTPUT, "cannot write output: %s",
 						strerror(-r));
@@ -319,6 +320,13 @@ cJSON *ctl_window_parameters(const struct ctl *ctl, const char *app)
 	ctl_add_text(parameters, "percentile_method", window->method);
 	ctl_add_text(parameters, "throttle", window->throttle);
 	return ctl_add_flag(parameters, "all", ctl->options.all);
+}
+
+const char *ctl_window_nothing(const struct ctl *ctl, const char *app)
+{
+	return app		  ? " yet; 'edgeprofctl apps' lists the apps"
+	       : ctl->options.all ? "any app yet; see edgeprof(3)"
+				  : "any running app; --all includes those that ended";
 }
 
 /* from_us: the start of the span that it ends, or INT64_MIN. */

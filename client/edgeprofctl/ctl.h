@@ -140,6 +140,8 @@ cJSON *ctl_parameters(const char *name, const char *text);
 /* The same of an app in the runs, and of the window, that the options select. */
 cJSON *ctl_run_parameters(const struct ctl *ctl, const char *app);
 cJSON *ctl_window_parameters(const struct ctl *ctl, const char *app);
+/* What to say behind "no stages of " and the app, if one was named, where that found nothing. */
+const char *ctl_window_nothing(const struct ctl *ctl, const char *app);
 /* Adds a text unless it is NULL, a flag where it is set; parameters NULL is a new object. */
 cJSON *ctl_add_text(cJSON *parameters, const char *name, const char *text);
 cJSON *ctl_add_flag(cJSON *parameters, const char *name, bool flag);

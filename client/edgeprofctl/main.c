@@ -90,6 +90,12 @@ static int run_verb(const struct command *command)
 	return status;
 }
 
+static int cannot_write(int error)
+{
+	fprintf(stderr, "edgeprofctl: cannot write output: %s\n", strerror(error));
+	return CTL_OUTPUT;
+}
+
 /* Help for a person, wrapped to the terminal. */
 static int show_help(const struct command *command, int status)
 {
@@ -109,14 +115,14 @@ static int show_help(const struct command *command, int status)
 	}
 	int r = output_flush(&output);
 	output_finish(&output);
-	return r < 0 && r != -EPIPE ? CTL_OUTPUT : status;
+	return r < 0 && r != -EPIPE ? cannot_write(-r) : status;
 }
 
 static int run(const struct command *command)
 {
 	if (command->options.version) {
 		puts("edgeprofctl " EDGEPROF_VERSION);
-		return fflush(stdout) == 0 || errno == EPIPE ? CTL_FINE : CTL_OUTPUT;
+		return fflush(stdout) == 0 || errno == EPIPE ? CTL_FINE : cannot_write(errno);
 	}
 	if (command->help || !command->verb) {
 		return show_help(command, command->help ? CTL_FINE : CTL_USAGE);

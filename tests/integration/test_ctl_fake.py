@@ -311,6 +311,7 @@ class ExitCodes(Case):
             self.assertNotIn("did you mean", self.ctl(*words, status=64)[1])
         self.assertIn("invalid value 'chrom' for --format; use chrome|csv|json\n", self.ctl("trace", "--format", "chrom", status=64)[1])
         self.assertIn("invalid value 'yaml' for --json; use pretty|short|off\n", self.ctl("status", "--json=yaml", status=64)[1])
+        self.assertIn("invalid value 'x' for --tag; use NAME=VALUE\n", self.ctl("session", "start", "a", "--tag", "x", status=64)[1])
         self.assertIn("invalid value 'x' for --recent\n", self.ctl("alerts", "--recent=x", status=64)[1])
         self.assertIn("'top' has no option '-f'\n", self.ctl("top", "-f", status=64)[1])
         self.assertIn("'top' has no option '--lines'\n", self.ctl("top", "--lines", "1", status=64)[1])
@@ -387,11 +388,24 @@ class ExitCodes(Case):
             self.assertEqual(done.returncode, 77, done.stderr)
             self.assertIn(b"usermod -aG man $USER", done.stderr)
 
+    def test_apps_that_have_ended_are_not_said_to_be_none(self):
+        with self.daemon(ListStages={"stages": [], "totals": []}, GetFrames={"frames": []}):
+            for what in "stages", "frames":
+                for arguments, said in (((), "any running app; --all includes those that ended"),
+                                        (("--all",), "any app yet; see edgeprof(3)"),
+                                        (("cam",), "cam yet; 'edgeprofctl apps' lists the apps")):
+                    self.assertEqual(self.ctl(what, *arguments, status=2)[1], f"edgeprofctl: no {what} of {said}\n")
+            for name in "stages.infer.mean_ms", "frames.fps":
+                self.assertEqual(self.ctl("assert", f"{name} > 1", status=2)[1],
+                                 f"edgeprofctl: {name}: no app is running; name one that ended with --app\n")
+
     def test_a_full_disk_is_74(self):
         with self.daemon(), open("/dev/full", "wb") as full:
-            done = subprocess.run([CTL, "status"], env=self.environment, stdout=full,
-                                  stderr=subprocess.PIPE, timeout=60)
-            self.assertEqual(done.returncode, 74)
+            for arguments in ("status",), ("help",), ("stages", "--help"), ("--version",), ("events", "-f"):
+                done = subprocess.run([CTL, *arguments], env=self.environment, stdout=full,
+                                      stderr=subprocess.PIPE, timeout=60)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (74, b"edgeprofctl: cannot write output: No space left on device\n"), arguments)
 
     def test_a_closed_stdout_is_74_and_not_the_socket(self):
         with self.daemon():

@@ -53,6 +53,14 @@ def busy(daemon):
     return daemon
 
 
+def test_an_output_that_cannot_be_written_says_why():
+    with Daemon() as daemon, open("/dev/full", "wb") as full:
+        for prepare, reason in ((lambda: os.close(1), "Bad file descriptor"), (None, "No space left on device")):
+            done = subprocess.run([CTL, "trace"], env=daemon.env, stdout=full, stderr=subprocess.PIPE,
+                                  preexec_fn=prepare, text=True, timeout=60)
+            assert (done.returncode, done.stderr) == (74, f"edgeprofctl: cannot write '-': {reason}\n"), done
+
+
 # covers G0.20, G3.16
 def test_chrome_trace_of_everything():
     with Daemon(CONFIG) as daemon, tempfile.TemporaryDirectory() as folder:

@@ -260,9 +260,8 @@ static int run(struct ctl *ctl)
 	}
 	bool shown = ctl_json(ctl, reply);
 	if (json_count(reply, "frames") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA,
-			"no frames of %s yet; 'edgeprofctl apps' lists the apps",
-			!app ? "any app" : app);
+		status = ctl_fail(ctl, CTL_NO_DATA, "no frames of %s%s", app ? app : "",
+			ctl_window_nothing(ctl, app));
 	} else if (list) {
 		if (shown ? json_count(reply, "list") == 0 : !show_list(ctl, reply)) {
 			status = no_list(ctl, reply);

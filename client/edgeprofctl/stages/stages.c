@@ -217,7 +217,7 @@ static int run(struct ctl *ctl)
 		options->window.span = "lifetime"; /* as the shares next to the numbers */
 	}
 	return ctl_list(ctl, "ListStages", ctl_window_parameters(ctl, app), "stages", show_views,
-		"no stages of %s yet; 'edgeprofctl apps' lists the apps", app ? app : "any app");
+		"no stages of %s%s", app ? app : "", ctl_window_nothing(ctl, app));
 }
 
 static const struct option_spec options[] = {

@@ -17,8 +17,10 @@ static int open_stream(int fd, FILE **ret)
 	}
 	*ret = fdopen(fd, "w");
 	if (!*ret) {
+		/* a standard output that was closed is one that cannot be written: std_fds_hold */
+		int r = errno == EINVAL ? -EBADF : -errno;
 		close(fd);
-		return -ENOMEM;
+		return r;
 	}
 	return 0;
 }
