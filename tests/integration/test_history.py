@@ -97,6 +97,23 @@ def test_what_happened_is_one_command():
         assert daemon.ctl("stages", "--span", "5min").returncode == 64
 
 
+# A step of the window is 2 s here; what an app changed is not shown before the app.
+def test_a_change_is_not_before_what_caused_it():
+    with Daemon("[sampling]\ninterval = 100ms\n") as daemon:
+        until("rows", lambda: len(daemon.call("GetHistory", glob="cpu/utilization")["series"]) == 1)
+        for app in "abcdef":
+            for value in 1, 9:
+                daemon.ctl("emit", "depth", str(value), "--app", app)
+                until("it is sampled", lambda: [s for s in daemon.call("GetHistory", glob="gauge/*/depth")["series"]
+                                                if s["name"].split("/")[1] == app and s["max"][-1] == value])
+        told = around(daemon, "--span", "120s", "gauge/*/depth")
+        began = {e["subject"]: e["time_us"] for e in told["events"] if e["kind"] == "app"}
+        changed = {s["name"].split("/")[1]: s["change_us"] for s in told["series"]}
+        assert len(changed) == len(began) == 6, told
+        order = sorted([(t, "began", app) for app, t in began.items()] + [(t, "changed", app) for app, t in changed.items()])
+        assert [row[1:] for row in order] == [(what, app) for app in "abcdef" for what in ("began", "changed")], order
+
+
 def test_plots_and_tables():
     with Daemon("[sampling]\ninterval = 100ms\n") as daemon:
         until("rows", lambda: sum(len(s["mean"]) for s in daemon.call("GetHistory", glob="cpu/utilization")["series"]) > 20)

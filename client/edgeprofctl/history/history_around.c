@@ -27,6 +27,7 @@ struct found {
 
 struct around {
 	int64_t time_us, from_us, to_us;
+	double step_ms; /* of the history; 0: as it was sampled */
 	cJSON *events, *history;
 	struct boots boots;
 	struct found *found;  /* those that changed most; owned */
@@ -66,11 +67,11 @@ static int fetch(struct ctl *ctl, struct around *around)
 	int64_t before_us = BEFORE * (around->to_us - around->from_us);
 	int64_t since_us = around->from_us > before_us ? around->from_us - before_us : 0;
 	double step_ms = span_ms / SPARK_COLUMNS;
-	step_ms = step_ms < 1000 ? 0 : floor(step_ms / 1000) * 1000;
+	around->step_ms = step_ms < 1000 ? 0 : fmin(floor(step_ms / 1000) * 1000, 6e8);
 	cJSON *parameters = ctl_parameters("glob", ctl->word_count > 0 ? ctl->words[0] : "**");
 	cJSON_AddItemToObject(parameters, "from_us", proto_json_integer(since_us));
 	cJSON_AddItemToObject(parameters, "to_us", proto_json_integer(around->to_us));
-	cJSON_AddNumberToObject(parameters, "step_ms", fmin(step_ms, 6e8));
+	cJSON_AddNumberToObject(parameters, "step_ms", around->step_ms);
 	int status = ctl_call(ctl, "GetHistory", parameters, true, &around->history);
 	if (status != CTL_FINE) {
 		return status;
@@ -103,6 +104,27 @@ static int by_time(const void *a, const void *b)
 	return order != 0 ? order : by_score(a, b);
 }
 
+/* A step bears the time of its start, which may be before the event that changed the series: its
+ * finest rows are in the order of what happened. */
+static void refine(struct ctl *ctl, const struct around *around, struct found *found)
+{
+	const char *name = json_word(found->series, "name");
+	int64_t from_us = found->change.time_us;
+	cJSON *reply, *parameters = ctl_parameters("glob", name);
+	cJSON_AddItemToObject(parameters, "from_us", proto_json_integer(from_us));
+	cJSON_AddItemToObject(
+		parameters, "to_us", proto_json_integer(from_us + llround(around->step_ms * 1000)));
+	if (ctl_try(ctl, "GetHistory", parameters, &reply) != CTL_FINE) {
+		return;
+	}
+	for (const cJSON *series = json_first(reply, "series"); series; series = series->next) {
+		if (strcmp(json_word(series, "name"), name) == 0) {
+			found->change.time_us = change_time(series, &found->change);
+		}
+	}
+	cJSON_Delete(reply);
+}
+
 static int find_changes(struct ctl *ctl, struct around *around)
 {
 	size_t capacity = (size_t)json_count(around->history, "series");
@@ -125,6 +147,9 @@ static int find_changes(struct ctl *ctl, struct around *around)
 	qsort(around->found, around->count, sizeof(around->found[0]), by_score);
 	around->changed = around->count;
 	around->count = around->count < most ? around->count : most;
+	for (size_t i = 0; i < around->count && around->step_ms > 0; i++) {
+		refine(ctl, around, &around->found[i]);
+	}
 	if (ctl->options.json == JSON_OFF) {
 		qsort(around->found, around->count, sizeof(around->found[0]), by_time);
 	}

@@ -136,24 +136,27 @@ static double growth(const cJSON *series, const struct range *range)
 	return range->rows > 2 && seconds > 0 ? (range->last - range->first) / seconds : NAN;
 }
 
-/* When the range before was left for the first time, and the furthest value. */
-static void find_extreme(const cJSON *series, struct change *change)
+static bool goes_up(const struct change *change)
 {
 	const struct range *before = &change->before, *within = &change->within;
 	double above = within->most - before->most, below = before->least - within->least;
-	bool up = before->rows == 0 ? within->last >= within->first : above >= below;
-	double bound = before->rows == 0 ? NAN : up ? before->most : before->least;
+	return before->rows == 0 ? within->last >= within->first : above >= below;
+}
+
+int64_t change_time(const cJSON *series, const struct change *change)
+{
+	const struct range *before = &change->before;
+	bool up = goes_up(change);
 	struct rows rows = rows_begin(series);
 	struct row row;
-	change->extreme = up ? within->most : within->least;
-	change->time_us = within->first_us;
 	while (rows_next(&rows, &row)) {
-		if (row.time_us >= within->first_us && isfinite(row.mean) &&
-			(up ? row.max > bound : row.min < bound)) {
-			change->time_us = row.time_us;
-			return;
+		if (row.time_us >= change->within.first_us && isfinite(row.mean) &&
+			(before->rows == 0 ||
+				(up ? row.max > before->most : row.min < before->least))) {
+			return row.time_us;
 		}
 	}
+	return change->time_us;
 }
 
 bool change_find(const cJSON *series, int64_t from_us, int64_t to_us, struct change *ret)
@@ -179,8 +182,10 @@ bool change_find(const cJSON *series, int64_t from_us, int64_t to_us, struct cha
 	}
 	double least_width = unit < count ? units[unit].width : 0.1;
 	least_width = fmax(least_width, 0.005 * fabs(ret->before.mean));
-	find_extreme(series, ret);
 	const struct range *before = &ret->before, *within = &ret->within;
+	ret->extreme = goes_up(ret) ? within->most : within->least;
+	ret->time_us = within->first_us;
+	ret->time_us = change_time(series, ret);
 	if (before->rows == 0) {
 		ret->score = (within->most - within->least) / (least_width + fabs(within->mean));
 		return true;

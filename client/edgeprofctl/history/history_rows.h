@@ -55,3 +55,7 @@ struct change {
  * without rows before is new: its score is what it moved by. Counters are judged by how fast they
  * grow. */
 bool change_find(const cJSON *series, int64_t from_us, int64_t to_us, struct change *ret);
+
+/* The time of the first row that left the range, in rows of any step; that of the change, if none
+ * of these did. */
+int64_t change_time(const cJSON *series, const struct change *change);
