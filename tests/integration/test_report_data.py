@@ -354,6 +354,25 @@ def test_a_live_app_and_its_recording_report_the_same_stages():
         assert "PIPELINE PROFILING REPORT" in card.stdout, card
 
 
+# covers G0.5 covers G3.11
+def test_a_live_app_and_its_report_have_the_same_frames():
+    ms = 1_000_000
+    with Daemon() as daemon, Script(daemon) as script:
+        for i in range(40):
+            at = time.monotonic_ns()
+            script.tell([f"0 complete {at - 9 * ms} capture {2 * ms} {i}", f"1 complete {at} infer {8 * ms} {i}",
+                         f"2 complete {at} transit {12 * ms} -"])
+        until("its frames", lambda: daemon.call("GetFrames", app="cam")["frames"][0]["total_count"] == 40)
+        live, total = daemon.call("GetFrames", app="cam")["frames"][0], daemon.call("ListStages", app="cam")["totals"][0]
+        tree = json.loads(daemon.ctl("report", "cam", "--format", "json").stdout)
+        assert tree["summary"]["frames_profiled"] == 40, tree["summary"]
+        for name in ("fps_mean", "frame_time_mean_ms", "frame_time_p95_ms", "jitter_ms", "end_to_end_mean_ms"):
+            assert abs(tree["frames"][name] / live[name] - 1) < 1e-6, (name, tree["frames"][name], live[name])
+        assert abs(live["end_to_end_mean_ms"] - 11) < 1e-6 and abs(total["mean_ms"] - 10) < 1e-6, (live, total)
+        costs = {s["stage"]: round(s["per_frame_ms"], 6) for s in tree["stages"]}
+        assert costs == {"capture": 2, "infer": 8, "transit": 0}, costs
+
+
 def test_the_report_begins_with_the_oldest_record_that_is_kept():
     with Daemon("[recorder]\nmemory = 64K\n") as daemon, Script(daemon) as script:
         began = time.monotonic_ns()

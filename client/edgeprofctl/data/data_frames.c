@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data_frames.c: makes frames of an app's records and joins the runs of stages with them. Frames
- * are the records of frames with an id, else ticks, else the runs of the outermost stage that ran
- * most often, each up to the start of the next one. A run belongs to the frame of its id; one
- * without an id to the frame of its thread that encloses it, or to the interval in which it ended.
+ * are the records of frames with an id, else ticks, else the runs that carry the same id, else the
+ * runs of the outermost stage that ran most often, each up to the start of the next one. A run
+ * belongs to the frame of its id; one without an id to the frame of its thread that encloses it, or
+ * to the interval in which it ended.
  */
 #include "client/edgeprofctl/data/data_private.h"
 
@@ -12,8 +13,9 @@
 
 #include "client/edgeprofctl/trace/replay.h"
 
-/* frames at a time; frames between a run and its own, which may be of another thread */
-enum { IN_FLIGHT = 16, NEAR = 256 };
+/* frames at a time; frames between a run and its own, which may be of another thread; between two
+ * runs of a stage in one frame, on different threads, as in the daemon's frame_table.h */
+enum { IN_FLIGHT = 16, NEAR = 256, NEAR_AGAIN = 32, THREADS = 64 };
 enum joined { BY_FRAME, BY_TICK, BY_STAGE };
 
 static int by_end(const void *a, const void *b)
@@ -43,6 +45,56 @@ static int most_frequent(const struct data_records *records)
 		}
 	}
 	return most;
+}
+
+/* The newest frame of the run's id, if it still goes on for the run; NULL: the run begins one. The
+ * ids of buffers are used again and again: in a frame that its thread left, or that is long ago, no
+ * stage runs again. current: the frame, and 1, that the thread is in. */
+static struct data_mark *mark_of_id(
+	struct data_records *records, const struct data_run *run, unsigned thread, size_t current)
+{
+	size_t at = records->mark_count, newer = 0;
+	while (newer < at && newer < NEAR && records->mark[at - 1 - newer].id != run->frame_id) {
+		newer++;
+	}
+	if (newer == at || newer == NEAR) {
+		return NULL;
+	}
+	struct data_mark *mark = &records->mark[at - 1 - newer];
+	bool again = mark->stages >> run->stage % 64 & 1, took_part = mark->threads >> thread & 1;
+	bool left = took_part && current != at - newer;
+	return again && (left || newer >= NEAR_AGAIN) ? NULL : mark;
+}
+
+/* Of runs in the order of their ends. */
+static void marks_of_ids(struct data_gather *gather)
+{
+	struct data_records *records = &gather->best;
+	size_t current[THREADS] = {0};
+	for (size_t i = 0; i < records->run_count; i++) {
+		const struct data_run *run = &records->run[i];
+		unsigned thread = (run->process * 31 + run->thread) % THREADS;
+		struct data_mark *mark =
+			run->has_frame ? mark_of_id(records, run, thread, current[thread]) : NULL;
+		if (run->has_frame && !mark) {
+			mark = data_append(gather, &records->mark, &records->mark_count,
+				&records->mark_capacity, sizeof(*mark));
+			if (mark) {
+				*mark = (struct data_mark){.start_ns = run->start_ns,
+					.id = run->frame_id,
+					.thread = UINT64_MAX,
+					.has_id = true};
+			}
+		}
+		if (mark) {
+			bool first = run->start_ns < mark->start_ns;
+			mark->first_ns = mark->start_ns = first ? run->start_ns : mark->start_ns;
+			mark->last_ns = mark->end_ns = run->end_ns;
+			mark->stages |= UINT64_C(1) << run->stage % 64;
+			mark->threads |= UINT64_C(1) << thread;
+			current[thread] = (size_t)(mark - records->mark) + 1;
+		}
+	}
 }
 
 static void marks_of_stage(struct data_gather *gather)
@@ -79,6 +131,10 @@ static enum joined choose_marks(struct data_gather *gather)
 	}
 	records->mark_count = frames > 0 ? count : records->mark_count;
 	enum joined ret = frames > 0 ? BY_FRAME : records->mark_count > 0 ? BY_TICK : BY_STAGE;
+	if (ret == BY_STAGE) {
+		marks_of_ids(gather);
+		ret = records->mark_count > 0 ? BY_FRAME : BY_STAGE;
+	}
 	if (ret == BY_STAGE) {
 		marks_of_stage(gather);
 	}

@@ -117,7 +117,7 @@ static void add_mark(struct data_gather *gather, const struct trace_event *event
 	if (mark) {
 		*mark = (struct data_mark){event->start_ns, end_ns, event->start_ns, end_ns,
 			event->frame, (uint64_t)event->process << 16 | event->thread,
-			event->has_frame, -1};
+			event->has_frame, -1, 0, 0};
 	}
 }
 

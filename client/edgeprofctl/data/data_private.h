@@ -25,9 +25,10 @@ struct data_run {
 /* A frame, or a tick; last_ns is later than end_ns where stages of the frame ended later. */
 struct data_mark {
 	uint64_t start_ns, end_ns, first_ns, last_ns, id;
-	uint64_t thread; /* and process; of frames */
+	uint64_t thread; /* and process; of frames; UINT64_MAX: made of the runs with its id */
 	bool has_id;
 	int throttled;
+	uint64_t stages, threads; /* bits of those that ran in one of runs; some share a bit */
 };
 
 /* The records of one app. */

@@ -372,6 +372,34 @@ START_TEST(ids_that_are_used_again_are_other_frames)
 }
 END_TEST
 
+/* Two threads, four buffers whose numbers are the ids: while infer works on one, capture fills the
+ * next one, in two parts. What has no id is outside. */
+START_TEST(without_frames_the_ids_of_stages_make_them)
+{
+	struct row rows[64];
+	size_t count = 0;
+	begin("");
+	for (int i = 0; i < 12; i++) {
+		double at = 10.0 * i;
+		rows[count++] = (struct row){"complete", 0, 0, at, 1, i % 4, 0};
+		rows[count++] = (struct row){"complete", 0, 0, at + 1.5, 1, i % 4, 0};
+		rows[count++] = (struct row){"complete", 1, 1, at + 3, 9, i % 4, 0};
+		rows[count++] = (struct row){"complete", 3, 2, at + 1, 9.5, -1, 0};
+	}
+	records(rows, count);
+	ck_assert_int_eq(finish(""), CTL_FINE);
+	ck_assert_uint_eq(data.frame_count, 12);
+	ck_assert_double_eq_tol(data.frame_time_ms.mean, 10, 1e-9);
+	ck_assert_double_eq_tol(data.total_ms.min, 12, 1e-9);
+	ck_assert_double_eq_tol(data.total_ms.max, 12, 1e-9);
+	ck_assert_double_eq_tol(data_stage(&data, "capture")->per_frame_ms, 2, 1e-9);
+	ck_assert_double_eq_tol(data_stage(&data, "infer")->per_frame_ms, 9, 1e-9);
+	ck_assert_double_eq_tol(data_stage(&data, "log")->per_frame_ms, 0, 1e-9);
+	ck_assert_uint_eq(data_stage(&data, "infer")->execution[5].frame, 5);
+	ck_assert_uint_eq(data.frame[5].id, 1);
+}
+END_TEST
+
 START_TEST(samples_of_all_blocks_are_one_series)
 {
 	begin(",\"environment\":[{\"name\":\"kernel\",\"value\":\"6.6\"}],"
