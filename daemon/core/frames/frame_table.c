@@ -422,6 +422,14 @@ static bool due(const struct frame_table *table, const struct frame *frame, uint
 	       (horizon_ns >= grace && frame->end_ns <= horizon_ns - grace);
 }
 
+/* By their ends; of datagrams that were read together that is one time, so then by their begins. */
+static bool is_later(const struct frame_table *table, uint8_t one, uint8_t other)
+{
+	uint64_t end_ns = table->frame[one].end_ns, other_ns = table->frame[other].end_ns;
+	int32_t begun = (int32_t)(table->begun[one] - table->begun[other]);
+	return end_ns != other_ns ? end_ns > other_ns : begun > 0;
+}
+
 void frame_table_finish_until(struct frame_table *table, uint64_t horizon_ns)
 {
 	uint8_t order[FRAME_TABLE_FRAMES];
@@ -433,8 +441,7 @@ void frame_table_finish_until(struct frame_table *table, uint64_t horizon_ns)
 				continue;
 			}
 			size_t i = count++;
-			while (i > 0 &&
-				table->frame[order[i - 1]].end_ns > table->frame[at].end_ns) {
+			while (i > 0 && is_later(table, order[i - 1], at)) {
 				order[i] = order[i - 1];
 				i--;
 			}

@@ -123,12 +123,16 @@ static void frames_lines(struct report *report)
 		report_line(report, "Frames      %" PRIu64 ": insufficient data", frames->count);
 		return;
 	}
-	char mean[48] = ""; /* is not kept beyond the recent window */
+	char rate[24] = "-"; /* of frames that ended at the same time */
+	char mean[48] = "";  /* is not kept beyond the recent window */
+	if (!isnan(fps)) {
+		snprintf(rate, sizeof(rate), "%.2f", fps);
+	}
 	if (!isnan(stats.fps_mean)) {
 		snprintf(mean, sizeof(mean), ", %.2f fps (mean of 1/dt)", stats.fps_mean);
 	}
-	report_line(report, "Frames      %" PRIu64 "; %.2f fps (frames over time)%s", frames->count,
-		fps, mean);
+	report_line(report, "Frames      %" PRIu64 "; %s fps (frames over time)%s", frames->count,
+		rate, mean);
 	report_line(report, "Frame time  mean %.1f, P95 %.1f, P99 %.1f, jitter %.1f ms",
 		stats.times.mean, stats.times.p95, stats.times.p99, stats.times.std);
 	if (stats.latencies.count > 0) {

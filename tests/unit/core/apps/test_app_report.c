@@ -409,6 +409,18 @@ START_TEST(no_memory_is_enomem_and_leaves_nothing)
 }
 END_TEST
 
+START_TEST(frames_at_one_time_have_no_rate)
+{
+	struct app_process *p = attach_as("cam", 1000, 12, T0);
+	for (int i = 0; i < 5; i++) {
+		tick(p, T0 + S);
+	}
+	apps_detach(apps, p, PROCESS_ENDED, T0 + 2 * S);
+	report_of("cam", T0 + 2 * S);
+	has("Frames      5; - fps (frames over time)");
+}
+END_TEST
+
 START_TEST(app_that_told_nothing_is_worth_no_report)
 {
 	struct app_process *p = attach_as("cam", 1000, 12, T0);

@@ -290,6 +290,21 @@ START_TEST(a_hundred_frames_are_in_work_at_once)
 }
 END_TEST
 
+/* As datagrams that are read together. */
+START_TEST(frames_that_end_at_the_same_time_are_done_in_the_order_of_their_begins)
+{
+	for (uint64_t i = 0; i < 60; i++) {
+		run(i + 1, 0, 5, 0, 1);
+		run(i + 1, 2, 5, 1, 2);
+	}
+	frame_table_finish_until(table, UINT64_MAX);
+	ck_assert_uint_eq(done_count, 60);
+	for (size_t i = 0; i < done_count; i++) {
+		ck_assert_uint_eq(done[i].id, i + 1);
+	}
+}
+END_TEST
+
 START_TEST(what_a_full_table_forces_is_done_in_order)
 {
 	for (uint64_t i = 0; i < 900; i++) {
