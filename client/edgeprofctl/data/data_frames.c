@@ -97,6 +97,29 @@ static void marks_of_ids(struct data_gather *gather)
 	}
 }
 
+/* Frames that a pipeline was at work on when the records end are none yet: some stage that ran in
+ * each one before had not reached them. */
+static void drop_unfinished(struct data_records *records)
+{
+	const struct data_mark *mark = records->mark;
+	size_t count = records->mark_count, whole = count;
+	for (int bit = 0; bit < 64; bit++) {
+		size_t ran = 0, first = 0, end = 0;
+		for (size_t i = 0; i < count; i++) {
+			if (mark[i].stages >> bit & 1) {
+				first = ran++ == 0 ? i : first;
+				end = i + 1;
+			}
+		}
+		bool each = ran > 0 && ran == end - first && 2 * ran >= count;
+		if (each && end < whole && count - end <= IN_FLIGHT &&
+			mark[end].start_ns < mark[end - 1].end_ns) {
+			whole = end;
+		}
+	}
+	records->mark_count = whole;
+}
+
 static void marks_of_stage(struct data_gather *gather)
 {
 	struct data_records *records = &gather->best;
@@ -133,6 +156,7 @@ static enum joined choose_marks(struct data_gather *gather)
 	enum joined ret = frames > 0 ? BY_FRAME : records->mark_count > 0 ? BY_TICK : BY_STAGE;
 	if (ret == BY_STAGE) {
 		marks_of_ids(gather);
+		drop_unfinished(records);
 		ret = records->mark_count > 0 ? BY_FRAME : BY_STAGE;
 	}
 	if (ret == BY_STAGE) {
@@ -157,16 +181,23 @@ static size_t mark_at(const struct data_records *records, uint64_t t_ns)
 	return low;
 }
 
+/* One that was made of runs is around all of its own. */
+static bool has_run(const struct data_mark *mark, const struct data_run *run)
+{
+	bool around = run->start_ns >= mark->start_ns && run->end_ns <= mark->end_ns;
+	return mark->id == run->frame_id && (around || mark->thread != UINT64_MAX);
+}
+
 /* Ids may be used again: of the frames with the run's id, the nearest. */
 static size_t frame_of_id(const struct data_records *records, const struct data_run *run)
 {
 	const struct data_mark *marks = records->mark;
 	size_t at = mark_at(records, run->start_ns);
 	for (size_t away = 0; away < NEAR; away++) {
-		if (at + away < records->mark_count && marks[at + away].id == run->frame_id) {
+		if (at + away < records->mark_count && has_run(&marks[at + away], run)) {
 			return at + away;
 		}
-		if (away < at && marks[at - 1 - away].id == run->frame_id) {
+		if (away < at && has_run(&marks[at - 1 - away], run)) {
 			return at - 1 - away;
 		}
 	}

@@ -386,6 +386,7 @@ START_TEST(without_frames_the_ids_of_stages_make_them)
 		rows[count++] = (struct row){"complete", 1, 1, at + 3, 9, i % 4, 0};
 		rows[count++] = (struct row){"complete", 3, 2, at + 1, 9.5, -1, 0};
 	}
+	rows[count++] = (struct row){"complete", 0, 0, 120, 1, 0, 0}; /* infer has not begun */
 	records(rows, count);
 	ck_assert_int_eq(finish(""), CTL_FINE);
 	ck_assert_uint_eq(data.frame_count, 12);
