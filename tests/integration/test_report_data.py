@@ -354,6 +354,24 @@ def test_a_live_app_and_its_recording_report_the_same_stages():
         assert "PIPELINE PROFILING REPORT" in card.stdout, card
 
 
+# covers G3.4
+def test_a_stage_that_fell_back_to_the_cpu_is_told():
+    with Daemon() as daemon:
+        daemon.ctl("emit", "other", "1ms", "--app", "cam")
+        until("the app", lambda: daemon.ctl("session", "start", "s", "cam", "--warmup", "0", "--detach").returncode == 0)
+        for unit in ("gpu", "cpu"):
+            daemon.ctl("emit", "infer", "1ms", "--unit", unit, "--app", "cam")
+            until(unit, lambda: daemon.ctl("assert", f"stages.infer@{unit}.count == 1", "--app", "cam").returncode == 0)
+        assert daemon.ctl("session", "stop", "s").returncode == 0
+        for name in ("cam", "s"):
+            tree = json.loads(daemon.ctl("report", name, "--format", "json").stdout)
+            told = {s["unit"]: s.get("expected_unit") for s in tree["stages"] if s["stage"] == "infer"}
+            assert told == {"gpu": None, "cpu": "gpu"}, (name, told)
+            for format in ("text", "html", "markdown"):
+                shown = daemon.ctl("report", name, "--format", format).stdout
+                assert shown.count("infer: running on CPU fallback, expected on gpu") == 1, (name, format, shown)
+
+
 # covers G0.5 covers G3.11
 def test_a_live_app_and_its_report_have_the_same_frames():
     ms = 1_000_000

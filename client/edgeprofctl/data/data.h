@@ -40,7 +40,8 @@ struct data_stage {
 	char name[PROTO_NAME_SIZE];  /* unique in the app, as in metrics: infer_cpu */
 	char shown[PROTO_NAME_SIZE]; /* as of a live app: infer, the unit apart */
 	char unit[PROTO_LABEL_SIZE], category[PROTO_LABEL_SIZE]; /* "" = none */
-	int parent;	     /* index of the stage it mostly ran in; -1 = outermost */
+	char expected[PROTO_LABEL_SIZE]; /* the unit that it fell back from, to a CPU; "" = none */
+	int parent;			 /* index of the stage it mostly ran in; -1 = outermost */
 	unsigned depth;	     /* by parent: for indented tables, which are in tree order */
 	double self_ms;	     /* total without the stages inside of it */
 	double per_frame_ms; /* time inside the frames / their number; NAN without frames */

@@ -72,7 +72,7 @@ static void read_ends(struct ctl *ctl, struct data *data)
 }
 
 /* Deadlines are with the daemon's own rows; the last one in a file is of the session's end. */
-static void read_deadlines(struct ctl *ctl, struct data *data)
+static void read_expectations(struct ctl *ctl, struct data *data)
 {
 	cJSON *stages = ask(ctl, "ListStages", ctl_parameters("app", data->app));
 	cJSON *frames = ask(ctl, "GetFrames", ctl_parameters("app", data->app));
@@ -87,7 +87,11 @@ static void read_deadlines(struct ctl *ctl, struct data *data)
 				strcmp(json_word(row, "app"), data->app) == 0 &&
 				(!stage->unit[0] ||
 					strcmp(json_word(row, "unit"), stage->unit) == 0)) {
+				bool fallback = json_true(row, "cpu_fallback");
 				stage->deadline_ms = json_number(row, "deadline_ms");
+				snprintf(stage->expected, sizeof(stage->expected), "%s",
+					fallback ? json_word(row, "expected_unit") : "");
+				text_clean(stage->expected, true);
 			}
 		}
 	}
@@ -239,7 +243,7 @@ static int gather_all(struct ctl *ctl, struct data_gather *gather, const char *w
 	int status = run_trace(ctl, gather, what);
 	status = status == CTL_FINE ? make(ctl, gather) : status;
 	if (status == CTL_FINE) {
-		read_deadlines(ctl, gather->data);
+		read_expectations(ctl, gather->data);
 		read_notes(ctl, gather->data);
 	}
 	return status;

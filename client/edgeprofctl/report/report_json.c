@@ -117,6 +117,15 @@ static void add_warnings(cJSON *tree, const struct data *data)
 			cJSON_AddItemToArray(warnings, cJSON_CreateString(remark));
 		}
 	}
+	for (size_t i = 0; i < data->stage_count; i++) {
+		const struct data_stage *stage = &data->stage[i];
+		char remark[512];
+		snprintf(remark, sizeof(remark), "%s: running on CPU fallback, expected on %s",
+			stage->shown, stage->expected);
+		if (stage->expected[0]) {
+			cJSON_AddItemToArray(warnings, cJSON_CreateString(remark));
+		}
+	}
 	if (build && strcmp(build, "debug") == 0) {
 		cJSON_AddItemToArray(warnings, cJSON_CreateString("a debug build"));
 	}

@@ -91,6 +91,10 @@ static void add_stage(cJSON *array, const struct data *data, const struct data_s
 	report_add_word(row, "stage", stage->shown);
 	report_add_word(row, "category", stage->category);
 	report_add_word(row, "unit", stage->unit);
+	if (stage->expected[0]) {
+		report_add_word(row, "expected_unit", stage->expected);
+		cJSON_AddTrueToObject(row, "cpu_fallback");
+	}
 	json_add_number(row, "depth", stage->depth);
 	json_add_number(row, "count", (double)stage->count);
 	json_add_number(row, "total_count", (double)stage->count);
