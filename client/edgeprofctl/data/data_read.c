@@ -6,7 +6,6 @@
  */
 #include "client/edgeprofctl/data/data_private.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "client/edgeprofctl/link/address.h"
 #include "client/edgeprofctl/link/client.h"

@@ -3,7 +3,6 @@
  * in one result. The exit status is the command's. */
 #include "client/edgeprofctl/exec/exec.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

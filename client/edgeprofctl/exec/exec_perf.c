@@ -2,7 +2,6 @@
 /* exec_perf.c: records call stacks with perf, which attaches to the process that waits. */
 #include "client/edgeprofctl/exec/exec.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>

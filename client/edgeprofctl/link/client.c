@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/when.h"
 #include "client/edgeprofctl/live/past.h"
 #include "proto/varlink.h"

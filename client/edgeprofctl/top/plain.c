@@ -3,7 +3,6 @@
  * plain subscription: one reply a line. */
 #include "client/edgeprofctl/top/plain.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

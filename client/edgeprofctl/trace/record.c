@@ -3,7 +3,6 @@
  * is that of a file, which needs no daemon. */
 #include "client/edgeprofctl/trace/trace.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/format.h"

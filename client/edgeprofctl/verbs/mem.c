@@ -2,7 +2,6 @@
 /* mem.c: shows the memory of the machine, of processes and at marks, on one page. */
 #include "client/edgeprofctl/verb.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* missed.c: counts what the outbox gives up, by rule. */
 #include "daemon/publish/outbox/missed.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/publish/outbox/message.h"

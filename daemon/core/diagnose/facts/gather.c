@@ -13,7 +13,6 @@
 #include "daemon/core/diagnose/facts/series.h"
 #include "daemon/core/metrics/processes.h"
 #include "daemon/core/status/facts.h"
-#include "daemon/core/status/modes.h"
 #include "daemon/util/sysops.h"
 
 #include <errno.h>

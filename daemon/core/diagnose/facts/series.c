@@ -7,7 +7,6 @@
 
 #include "daemon/core/history/history.h"
 #include "daemon/core/metrics/metrics.h"
-#include "proto/percentile.h"
 
 enum { POINTS = 64 };
 
