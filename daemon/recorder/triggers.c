@@ -49,8 +49,7 @@ static double misses_of(const struct recorder *recorder, const char *app, const 
 	char path[PROTO_PATH_SIZE];
 	snprintf(path, sizeof(path), "%s/%s%s%s/misses", stage ? "stage" : "frame", app,
 		stage ? "/" : "", stage ? stage : "");
-	const struct metric *metric = metrics_find(recorder->core->metrics, path);
-	return metric ? metric->value : (double)NAN;
+	return metrics_value(recorder->core->metrics, path);
 }
 
 static void check_misses(struct recorder *recorder, const struct app *app, const char *stage,

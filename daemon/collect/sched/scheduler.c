@@ -68,12 +68,6 @@ static const struct source_options *options_of(
 	return NULL;
 }
 
-static double value_of(const struct scheduler *scheduler, const char *name)
-{
-	const struct metric *metric = metrics_find(scheduler->core->metrics, name);
-	return metric ? metric->value : NAN;
-}
-
 static void apply_rate(struct scheduler *scheduler)
 {
 	uint64_t interval_ns = adaptive_interval(
@@ -89,8 +83,8 @@ static void apply_rate(struct scheduler *scheduler)
 
 static void adapt(struct scheduler *scheduler, uint64_t now_ns)
 {
-	double cpu = value_of(scheduler, "cpu/utilization");
-	double celsius = value_of(scheduler, "temperature/max");
+	double cpu = metrics_value(scheduler->core->metrics, "cpu/utilization");
+	double celsius = metrics_value(scheduler->core->metrics, "temperature/max");
 	if (!adaptive_observe(
 		    &scheduler->adaptive, &scheduler->adaptive_options, cpu, celsius, now_ns)) {
 		return;

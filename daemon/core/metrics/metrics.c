@@ -81,6 +81,12 @@ struct metric *metrics_find(struct metrics *metrics, const char *name)
 	return find(metrics, hash_text(name), name);
 }
 
+double metrics_value(struct metrics *metrics, const char *name)
+{
+	const struct metric *metric = metrics_find(metrics, name);
+	return metric ? metric->value : (double)NAN;
+}
+
 /* Reserves capacity for one more in the source's list. */
 static int list_reserve(struct metrics_list *list, size_t count)
 {

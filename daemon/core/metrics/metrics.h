@@ -106,6 +106,8 @@ struct metric_reason metric_reason(const struct metric *metric, uint64_t now_ns)
 void metrics_commit(struct metrics *metrics, struct source *source, uint64_t t_ns);
 
 struct metric *metrics_find(struct metrics *metrics, const char *name);
+/* Its value; NAN: null, or there is no such metric. */
+double metrics_value(struct metrics *metrics, const char *name);
 
 /* Iterates in slot order: start with 0; *cursor is the state. NULL at the end. Safe across adds. */
 struct metric *metrics_next(struct metrics *metrics, uint32_t *cursor);

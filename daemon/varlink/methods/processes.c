@@ -138,24 +138,19 @@ static bool process_item(struct list_cursor *cursor, struct json *out)
 	return true;
 }
 
-static double metric_value(const struct core *core, const char *name)
-{
-	const struct metric *metric = metrics_find(core->metrics, name);
-	return metric ? metric->value : (double)NAN;
-}
-
 static void processes_tail(const struct list_cursor *cursor, struct json *out, bool last)
 {
-	const struct core *core = cursor->core;
+	struct metrics *metrics = cursor->core->metrics;
 	if (!last) {
 		return;
 	}
-	double total = metric_value(core, "memory/total");
+	double total = metrics_value(metrics, "memory/total");
+	double available = metrics_value(metrics, "memory/available");
 	if (!isfinite(total)) {
-		total = metric_value(core, "memory/available") + metric_value(core, "memory/used");
+		total = available + metrics_value(metrics, "memory/used");
 	}
 	json_whole_opt(out, "memory_total_bytes", total);
-	json_whole_opt(out, "memory_available_bytes", metric_value(core, "memory/available"));
+	json_whole_opt(out, "memory_available_bytes", available);
 }
 
 static const struct list_ops process_list = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* self.c: answers GetSelf: what the daemon counts about itself, and what the self collector
  * measured. */
-#include <math.h>
 #include <unistd.h>
 
 #include "daemon/core/alerts/alerts.h"
@@ -16,19 +15,6 @@
 #include "daemon/core/status/persist_status.h"
 #include "daemon/varlink/methods/methods.h"
 #include "daemon/varlink/methods/rows.h"
-
-static double self_metric(const struct core *core, const char *name)
-{
-	const struct metric *metric = metrics_find(core->metrics, name);
-	return metric ? metric->value : (double)NAN;
-}
-
-static void process_fields(struct json *out, const struct core *core)
-{
-	json_whole_opt(out, "rss_bytes", self_metric(core, "self/rss"));
-	json_whole_opt(out, "anonymous_bytes", self_metric(core, "self/anonymous"));
-	json_number_opt(out, "cpu_percent", self_metric(core, "self/cpu"));
-}
 
 /* A tier's first bucket begins before the first sample in it, which a finer tier may still have. */
 static void begin_at_samples(struct history_usage *usage)
@@ -196,7 +182,9 @@ enum api_result method_get_self(struct api_call *call)
 	const struct core *core = call->core;
 	json_integer(out, "pid", getpid());
 	json_number(out, "uptime_s", row_age_ms(call->now_ns, core->facts->started_ns) / 1000.0);
-	process_fields(out, core);
+	json_whole_opt(out, "rss_bytes", metrics_value(core->metrics, "self/rss"));
+	json_whole_opt(out, "anonymous_bytes", metrics_value(core->metrics, "self/anonymous"));
+	json_number_opt(out, "cpu_percent", metrics_value(core->metrics, "self/cpu"));
 	history_fields(out, core, call->now_ns);
 	write_persist(out, core);
 	json_unsigned(out, "metrics", metrics_count(core->metrics));

@@ -204,8 +204,8 @@ static void process_item(const struct snapshot *snapshot, const struct metric *r
 	json_string(call->out, "name", text);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		snprintf(text, sizeof(text), "process/%.*s/%s", length, name, sizes[i][0]);
-		const struct metric *metric = metrics_find(call->core->metrics, text);
-		json_number(call->out, sizes[i][1], metric && ok ? metric->value : (double)NAN);
+		json_number(call->out, sizes[i][1],
+			ok ? metrics_value(call->core->metrics, text) : (double)NAN);
 	}
 	json_number(call->out, "age_ms", row_age_ms(call->now_ns, metric_time_ns(rss)));
 	json_close(call->out, '}');
