@@ -48,12 +48,6 @@ enum runhead_found runhead_look(const void *bytes, const struct runhead *wanted)
 	return head.crc == sum_of(&head) && head.reserved == 0 ? RUNHEAD_OTHER : RUNHEAD_DAMAGED;
 }
 
-bool runhead_is_new(const void *bytes)
-{
-	static const struct runhead zeros;
-	return memcmp(bytes, &zeros, sizeof(zeros)) == 0;
-}
-
 void runhead_clear(void *bytes)
 {
 	__atomic_store_n((uint64_t *)bytes, 0, __ATOMIC_RELEASE);
@@ -66,6 +60,21 @@ void runhead_write(void *bytes, const struct runhead *wanted)
 	unnamed.magic = 0;
 	memcpy(bytes, &unnamed, sizeof(unnamed));
 	__atomic_store_n((uint64_t *)bytes, wanted->magic, __ATOMIC_RELEASE);
+}
+
+bool runhead_attach(void *bytes, const struct runhead *wanted)
+{
+	static const struct runhead zeros;
+	if (runhead_look(bytes, wanted) == RUNHEAD_OURS) {
+		return true;
+	}
+	const bool is_new = memcmp(bytes, &zeros, sizeof(zeros)) == 0;
+	runhead_clear(bytes);
+	if (!is_new) { /* else its pages would be touched, all at once */
+		memset((struct runhead *)bytes + 1, 0, wanted->bytes - sizeof(*wanted));
+	}
+	runhead_write(bytes, wanted);
+	return false;
 }
 
 /* A descriptor of DIR/name that only this process has locked, or -errno. */

@@ -63,9 +63,8 @@ enum runhead_found {
 /* What is at the start of a file that should begin with wanted. */
 enum runhead_found runhead_look(const void *bytes, const struct runhead *wanted);
 
-/* All zeros: nobody has written there, and what follows is zero as well. */
-bool runhead_is_new(const void *bytes);
-
 /* Around the initialisation of what follows the header: in between the file belongs to nobody. */
 void runhead_clear(void *bytes);
 void runhead_write(void *bytes, const struct runhead *wanted);
+/* True when the file begins with wanted. Else all of it is initialised: zeros behind the header. */
+bool runhead_attach(void *bytes, const struct runhead *wanted);

@@ -110,17 +110,8 @@ size_t overrides_attach(
 	const uint32_t shape[] = {sizeof(struct alert_ack), sizeof(struct alert_silence),
 		sizeof(struct alert_record), ALERT_ACKS, ALERT_SILENCES, ALERT_RECORDS};
 	const struct runhead wanted = runhead_of(MAGIC, overrides_bytes(), shape, 6, boot_id);
-	struct runhead *header = bytes;
-	const bool ours = runhead_look(bytes, &wanted) == RUNHEAD_OURS;
-	if (!ours) {
-		const bool zeros = runhead_is_new(bytes);
-		runhead_clear(bytes);
-		if (!zeros) { /* else its pages would be touched, all at once */
-			memset(header + 1, 0, overrides_bytes() - sizeof(*header));
-		}
-		runhead_write(bytes, &wanted);
-	}
-	overrides->ack = (struct alert_ack *)(void *)(header + 1);
+	const bool ours = runhead_attach(bytes, &wanted);
+	overrides->ack = (struct alert_ack *)(void *)((struct runhead *)bytes + 1);
 	overrides->silence = (struct alert_silence *)(void *)(overrides->ack + ALERT_ACKS);
 	overrides->record = (struct alert_record *)(void *)(overrides->silence + ALERT_SILENCES);
 	overrides->serial = overrides->records = 0;

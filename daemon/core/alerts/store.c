@@ -119,19 +119,10 @@ static void finish_writing(struct alert_slot *slot, uint64_t now_ns)
 size_t alert_store_attach(
 	struct alert_store *store, void *bytes, const uint8_t boot_id[16], uint64_t now_ns)
 {
-	struct runhead *header = bytes;
+	const struct runhead wanted = header_of(boot_id);
+	const bool ours = runhead_attach(bytes, &wanted);
 	size_t damaged = 0;
-	const bool ours = alerts_store_is_of(bytes, boot_id);
-	if (!ours) {
-		const struct runhead wanted = header_of(boot_id);
-		const bool zeros = runhead_is_new(bytes);
-		runhead_clear(bytes);
-		if (!zeros) { /* else its pages would be touched, all at once */
-			memset(header + 1, 0, alerts_store_bytes() - sizeof(*header));
-		}
-		runhead_write(bytes, &wanted);
-	}
-	store->slot = (struct alert_slot *)(void *)(header + 1);
+	store->slot = (struct alert_slot *)(void *)((struct runhead *)bytes + 1);
 	store->slope = (struct alert_slope *)(void *)(store->slot + ALERT_SLOTS + 1);
 	store->inherited_count = 0;
 	memset(store->inherited, 0, sizeof(store->inherited));

@@ -179,17 +179,9 @@ int timeline_adopt(void *memory, size_t entries, const uint8_t boot_id[16], stru
 	const uint32_t shape[] = {(uint32_t)sizeof(struct timeline_entry), (uint32_t)entries};
 	const struct runhead wanted =
 		runhead_of(TIMELINE_MAGIC, timeline_bytes(entries), shape, 2, boot_id);
-	const bool ours = runhead_look(memory, &wanted) == RUNHEAD_OURS;
+	const bool ours = runhead_attach(memory, &wanted);
 	struct timeline_entry *entry =
 		(struct timeline_entry *)(void *)((struct runhead *)memory + 1);
-	if (!ours) {
-		const bool zeros = runhead_is_new(memory);
-		runhead_clear(memory);
-		if (!zeros) { /* else its pages would be touched, all at once */
-			memset(entry, 0, entries * sizeof(*entry));
-		}
-		runhead_write(memory, &wanted);
-	}
 	struct timeline *timeline = mem_zalloc(sizeof(*timeline));
 	uint32_t *order = mem_calloc(entries, sizeof(*order));
 	if (!timeline || !order) {
