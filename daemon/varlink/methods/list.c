@@ -24,8 +24,7 @@ struct list_stream {
 	struct list_cursor cursor;
 	bool single;	 /* one reply */
 	bool items_done; /* only the tail is missing */
-	char *held;	 /* text of a single reply so far */
-	size_t held_length;
+	struct reply_held held;
 };
 
 void list_cursor_init(struct list_cursor *cursor, const struct api_call *call)
@@ -73,13 +72,7 @@ static enum api_result list_pause(struct list_stream *list, struct json *out, si
 	if (!list->single) {
 		return json_mark(out) > start ? list_chunk(list, out) : API_YIELD;
 	}
-	list->held = mem_zalloc(out->length);
-	if (!list->held) {
-		return reply_limit(out, "memory", 0);
-	}
-	memcpy(list->held, out->buffer, out->length);
-	list->held_length = out->length;
-	return API_YIELD;
+	return reply_hold(&list->held, out, API_YIELD);
 }
 
 static bool full(const struct list_stream *list, const struct json *out)
@@ -95,15 +88,7 @@ static enum api_result list_run(struct list_stream *list, struct json *out)
 		turn.related[i].of = SIZE_MAX;
 	}
 	list->cursor.turn = &turn;
-	if (list->held) {
-		json_rollback(out, 0);
-		memcpy(out->buffer, list->held, list->held_length);
-		out->length = list->held_length;
-		free(list->held);
-		list->held = NULL;
-	} else {
-		json_open(out, list->ops->field, '[');
-	}
+	reply_resume(&list->held, out, list->ops->field);
 	size_t start = json_mark(out);
 	for (unsigned i = 1; !list->items_done; i++) {
 		struct list_cursor before = list->cursor;
@@ -138,7 +123,7 @@ static enum api_result list_next(struct api_stream *stream, struct json *out)
 static void list_destroy(struct api_stream *stream)
 {
 	struct list_stream *list = (struct list_stream *)stream;
-	free(list->held);
+	free(list->held.text);
 	free(list);
 }
 
@@ -162,7 +147,7 @@ enum api_result list_start(
 	struct list_stream *stored = stream_create(
 		call, &list_stream_ops, sizeof(*stored), list.single ? PROTO_FRAME_MAX : 0);
 	if (!stored) {
-		free(list.held);
+		free(list.held.text);
 		return API_LAST;
 	}
 	list.base = stored->base;

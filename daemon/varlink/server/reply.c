@@ -2,8 +2,10 @@
 /* reply.c: writes the frame of replies, and errors. */
 #include "daemon/varlink/server/reply.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/sysops.h"
 #include "proto/varlink.h"
 
 enum { ECHO_MAX = 256 /* bytes of a peer's text that an error repeats */ };
@@ -78,4 +80,28 @@ enum api_result reply_too_large(struct json *out)
 	reply_error(out, PROTO_INTERFACE_NAME ".TooLarge");
 	json_unsigned(out, "limit_bytes", PROTO_FRAME_MAX);
 	return API_LAST;
+}
+
+enum api_result reply_hold(struct reply_held *held, struct json *out, enum api_result result)
+{
+	held->text = mem_zalloc(out->length);
+	if (!held->text) {
+		return reply_limit(out, "memory", 0);
+	}
+	memcpy(held->text, out->buffer, out->length);
+	held->length = out->length;
+	return result;
+}
+
+void reply_resume(struct reply_held *held, struct json *out, const char *array)
+{
+	if (!held->text) {
+		json_open(out, array, '[');
+		return;
+	}
+	json_rollback(out, 0);
+	memcpy(out->buffer, held->text, held->length);
+	out->length = held->length;
+	free(held->text);
+	held->text = NULL;
 }

@@ -29,6 +29,17 @@ enum api_result reply_invalid_parameter(struct json *out, const char *parameter)
 enum api_result reply_not_found(struct json *out, const char *what, const char *name);
 enum api_result reply_limit(struct json *out, const char *what, size_t limit);
 enum api_result reply_too_large(struct json *out);
+
+/* What a single reply has so far, between turns: the owner's to free(3). */
+struct reply_held {
+	char *text; /* NULL: nothing */
+	size_t length;
+};
+/* Returns result; without memory the reply is that error. */
+enum api_result reply_hold(struct reply_held *held, struct json *out, enum api_result result);
+/* Puts it back; in the first turn opens the array instead. */
+void reply_resume(struct reply_held *held, struct json *out, const char *array);
+
 /* The errors of org.varlink.service that name one thing. */
 enum api_result reply_service_error(
 	struct json *out, const char *error, const char *field, const char *text);

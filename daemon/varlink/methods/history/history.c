@@ -144,30 +144,6 @@ static enum api_result finish(struct history_stream *stream, struct json *out)
 	return API_LAST;
 }
 
-static enum api_result hold(struct history_stream *stream, struct json *out, enum api_result result)
-{
-	stream->held = mem_zalloc(out->length);
-	if (!stream->held) {
-		return reply_limit(out, "memory", 0);
-	}
-	memcpy(stream->held, out->buffer, out->length);
-	stream->held_length = out->length;
-	return result;
-}
-
-static void take_held(struct history_stream *stream, struct json *out)
-{
-	if (!stream->held) {
-		json_open(out, "series", '[');
-		return;
-	}
-	json_rollback(out, 0);
-	memcpy(out->buffer, stream->held, stream->held_length);
-	out->length = stream->held_length;
-	free(stream->held);
-	stream->held = NULL;
-}
-
 static enum api_result run_single(struct history_stream *stream, struct json *out)
 {
 	uint64_t started_ns = sysops()->now_ns();
@@ -184,7 +160,7 @@ static enum api_result run_single(struct history_stream *stream, struct json *ou
 			return API_YIELD;
 		}
 	}
-	take_held(stream, out);
+	reply_resume(&stream->held, out, "series");
 	enum history_step step;
 	do {
 		step = run_write(stream, out, &looks);
@@ -192,10 +168,10 @@ static enum api_result run_single(struct history_stream *stream, struct json *ou
 			return reply_too_large(out);
 		}
 		if (step == HISTORY_WAIT) {
-			return hold(stream, out, API_WAIT);
+			return reply_hold(&stream->held, out, API_WAIT);
 		}
 		if (step == HISTORY_NO_ROOM || (step == HISTORY_ON && turn_is_over(started_ns))) {
-			return hold(stream, out, API_YIELD);
+			return reply_hold(&stream->held, out, API_YIELD);
 		}
 	} while (step != HISTORY_END);
 	return finish(stream, out);
@@ -231,7 +207,7 @@ static void history_end(struct api_stream *base)
 {
 	struct history_stream *stream = (struct history_stream *)base;
 	history_past_finish(stream);
-	free(stream->held);
+	free(stream->held.text);
 	free(stream);
 }
 

@@ -66,9 +66,7 @@ struct history_stream {
 	/* counted */
 	size_t series, total;
 	unsigned tries; /* steps that were too short */
-	/* a single reply's text between turns */
-	char *held;
-	size_t held_length;
+	struct reply_held held;
 	size_t capacity;
 	struct history_point points[];
 };
