@@ -193,6 +193,11 @@ void model_store(struct model *model, enum part part, cJSON *reply)
 	model->parts[part] = reply;
 }
 
+int model_count(const struct model *model, enum part part)
+{
+	return json_count(model->parts[part], arrays[part]);
+}
+
 const cJSON *model_first(const struct model *model, enum part part)
 {
 	return json_first(model->parts[part], arrays[part]);

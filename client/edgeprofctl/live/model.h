@@ -60,6 +60,7 @@ void model_store(struct model *model, enum part part, cJSON *reply);
 void model_join(struct model *model);
 
 /* The rows of a part, and one of them by the text of a member; NULL: none. */
+int model_count(const struct model *model, enum part part);
 const cJSON *model_first(const struct model *model, enum part part);
 cJSON *model_row(const struct model *model, enum part part, const char *member, const char *text);
 

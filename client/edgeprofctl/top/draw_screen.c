@@ -71,15 +71,6 @@ void draw_header(const struct view *view, const char *note, int ink)
 	}
 }
 
-static int count_rows(const struct model *model, enum part part)
-{
-	int count = 0;
-	for (const cJSON *row = model_first(model, part); row; row = row->next) {
-		count++;
-	}
-	return count;
-}
-
 static void draw_overview(struct view *view, struct box area)
 {
 	static const char *const titles[PANELS] = {
@@ -88,12 +79,12 @@ static void draw_overview(struct view *view, struct box area)
 		[PANEL_ALERTS] = PART_ALERTS,
 		[PANEL_EVENTS] = PART_EVENTS};
 	const struct model *model = view->model;
-	int alerts = count_rows(model, PART_ALERTS), apps = count_rows(model, PART_APPS);
+	int alerts = model_count(model, PART_ALERTS), apps = model_count(model, PART_APPS);
 	struct layout layout;
 	struct wants wants = {.tiles = tiles_count(view),
 		.lines = {sensors_count(view), apps > 0 ? apps_lines(view) * apps : 1,
-			count_rows(model, PART_PROCESSES) + 1, alerts > 0 ? alerts + 1 : 1,
-			count_rows(model, PART_EVENTS) + 1}};
+			model_count(model, PART_PROCESSES) + 1, alerts > 0 ? alerts + 1 : 1,
+			model_count(model, PART_EVENTS) + 1}};
 	if (area.width < 100 && alerts == 0) {
 		wants.lines[PANEL_ALERTS] = 0;
 	}
@@ -120,7 +111,7 @@ static void draw_overview(struct view *view, struct box area)
 static void draw_event_tab(struct view *view, struct box area)
 {
 	struct cursor *cursor = &view->cursors[TAB_EVENTS], part = *cursor;
-	int alerts = count_rows(view->model, PART_ALERTS), half = area.height / 2;
+	int alerts = model_count(view->model, PART_ALERTS), half = area.height / 2;
 	struct box top = area, bottom = area;
 	top.height = alerts + 3 < half ? alerts + 3 : half;
 	bottom.y += top.height;
@@ -132,7 +123,7 @@ static void draw_event_tab(struct view *view, struct box area)
 	part = (struct cursor){.selected = cursor->selected - alerts};
 	draw_list(view, canvas_frame(&view->canvas, bottom, "events"), PART_EVENTS,
 		in_alerts ? NULL : &part);
-	int count = alerts + count_rows(view->model, PART_EVENTS);
+	int count = alerts + model_count(view->model, PART_EVENTS);
 	cursor_fit(cursor, count, count);
 }
 

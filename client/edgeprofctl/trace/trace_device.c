@@ -11,12 +11,6 @@
 
 enum { ENTRIES_MAX = 4096 };
 
-static int64_t whole(const cJSON *item)
-{
-	return cJSON_IsNumber(item) && fabs(item->valuedouble) < 9e15 ? (int64_t)item->valuedouble
-								      : 0;
-}
-
 bool trace_clock_read(struct trace_clock *clock, const cJSON *start)
 {
 	const cJSON *mono = json_first(start, "clock_mono_us");
@@ -24,7 +18,9 @@ bool trace_clock_read(struct trace_clock *clock, const cJSON *start)
 	*clock = (struct trace_clock){0, calloc(ENTRIES_MAX, sizeof(clock->step[0]))};
 	for (; clock->step && mono && wall && clock->count < ENTRIES_MAX;
 		mono = mono->next, wall = wall->next) {
-		clock->step[clock->count++] = (struct trace_clock_step){whole(mono), whole(wall)};
+		clock->step[clock->count++] =
+			(struct trace_clock_step){json_whole(cJSON_GetNumberValue(mono)),
+				json_whole(cJSON_GetNumberValue(wall))};
 	}
 	return clock->step;
 }
