@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "daemon/util/parse.h"
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pwd.h>
-#include <string.h>
 
 #include "daemon/util/parse.h"
 

@@ -5,7 +5,6 @@
  * that counts, and holds each record once.
  */
 #include <math.h>
-#include <string.h>
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/core.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comparison_views.c: writes comparisons as text, Markdown and JUnit, which share their templates.
  */
-#include <string.h>
 
 #include "client/edgeprofctl/compare/comparison.h"
 #include "client/edgeprofctl/compare/document.h"

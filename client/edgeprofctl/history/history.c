@@ -3,7 +3,6 @@
 #include "client/edgeprofctl/verb.h"
 
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 #include "client/edgeprofctl/history/history_rows.h"

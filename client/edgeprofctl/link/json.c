@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/edgeprofctl/term/text.h"
 #include "proto/utf8.h"

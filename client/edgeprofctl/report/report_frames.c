@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SLOW_MAX = 10, STAGES_MAX = 64 };
 

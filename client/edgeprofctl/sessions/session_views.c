@@ -3,7 +3,6 @@
 #include "client/edgeprofctl/sessions/sessions.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "client/edgeprofctl/data/data.h"
 #include "client/edgeprofctl/link/json.h"

@@ -2,8 +2,6 @@
 /* apps.c: shows who is attached, the exact account of its events, and who was refused and why. */
 #include "client/edgeprofctl/verb.h"
 
-#include <string.h>
-
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/listing.h"
 

@@ -7,7 +7,6 @@
 #include "daemon/core/apps/energy.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "daemon/core/apps/apps_private.h"
 

@@ -6,7 +6,6 @@
 #include "daemon/varlink/methods/list.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/util/sysops.h"
 #include "daemon/varlink/server/api.h"

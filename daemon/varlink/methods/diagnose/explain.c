@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/core/apps/apps.h"
 #include "daemon/core/diagnose/diagnoses.h"
