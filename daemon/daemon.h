@@ -3,7 +3,6 @@
  * started from a test. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 

@@ -2,7 +2,6 @@
 /* scan.h: searches proc for the processes that watches by name or unit match. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -6,9 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "daemon/core/stages/stages.h"
 
 /* scratch holds stage->window doubles; unused when stage->recent is the answer. */
