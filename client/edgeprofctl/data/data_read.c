@@ -252,9 +252,9 @@ int data_read(struct ctl *ctl, const char *what, const char *app, struct data *r
 {
 	struct data data = {.kept_share = 1};
 	struct ctl saved = *ctl;
-	struct data_gather *gather = calloc(1, sizeof(*gather));
+	struct data_gather *gather = ctl_memory(1, sizeof(*gather));
 	ctl->quiet = true; /* where one source fails, the next may have the answer */
-	int status = gather ? find(ctl, what) : ctl_fail(ctl, CTL_OUTPUT, "out of memory");
+	int status = find(ctl, what);
 	if (status == CTL_FINE && ctl->replay && ctl->options.runs.run) {
 		status = ctl_fail(
 			ctl, CTL_USAGE, "--run works with apps only; '%s' is recorded", what);

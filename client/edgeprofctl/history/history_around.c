@@ -125,13 +125,10 @@ static void refine(struct ctl *ctl, const struct around *around, struct found *f
 	cJSON_Delete(reply);
 }
 
-static int find_changes(struct ctl *ctl, struct around *around)
+static void find_changes(struct ctl *ctl, struct around *around)
 {
 	size_t capacity = (size_t)json_count(around->history, "series");
-	around->found = calloc(capacity + 1, sizeof(around->found[0]));
-	if (!around->found) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
+	around->found = ctl_memory(capacity, sizeof(around->found[0]));
 	for (const cJSON *series = json_first(around->history, "series");
 		series && around->seen < capacity; series = series->next) {
 		struct found *found = &around->found[around->count];
@@ -153,7 +150,6 @@ static int find_changes(struct ctl *ctl, struct around *around)
 	if (ctl->options.json == JSON_OFF) {
 		qsort(around->found, around->count, sizeof(around->found[0]), by_time);
 	}
-	return CTL_FINE;
 }
 
 static void show_change(
@@ -277,17 +273,16 @@ int history_around(struct ctl *ctl)
 {
 	struct around around = {0};
 	int status = set_window(ctl, &around);
+	status = status == CTL_FINE ? fetch(ctl, &around) : status;
 	if (status == CTL_FINE) {
-		status = fetch(ctl, &around);
-	}
-	if (status == CTL_FINE) {
-		status = find_changes(ctl, &around);
-	}
-	if (status == CTL_FINE && !show_json(ctl, &around)) {
-		show(ctl, &around);
-	}
-	if (status == CTL_FINE && around.seen == 0 && json_count(around.events, "events") == 0) {
-		status = ctl_fail(ctl, CTL_NO_DATA, "no history and no events of that time");
+		find_changes(ctl, &around);
+		if (!show_json(ctl, &around)) {
+			show(ctl, &around);
+		}
+		if (around.seen == 0 && json_count(around.events, "events") == 0) {
+			status =
+				ctl_fail(ctl, CTL_NO_DATA, "no history and no events of that time");
+		}
 	}
 	around_finish(&around);
 	return status;

@@ -191,11 +191,8 @@ static int run(struct ctl *ctl)
 	}
 	probe.session = (struct mqtt_session){
 		.ctl = ctl, .topic = ctl->words[0], .on_message = on_message, .ctx = &probe};
+	probe.report.values_ms = ctl_memory(probe.wanted, sizeof(double));
 	int status = mqtt_session_open(&probe.session, ctl->options.publish);
-	if (status == CTL_FINE &&
-		!(probe.report.values_ms = calloc(probe.wanted, sizeof(double)))) {
-		status = ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
 	if (status == CTL_FINE) {
 		sigaction(SIGINT, &action, NULL);
 		sigaction(SIGTERM, &action, NULL);

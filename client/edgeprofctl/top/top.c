@@ -266,9 +266,9 @@ static int open_hosts(struct top *top, struct ctl *ctl)
 
 static int run_terminal(struct ctl *ctl)
 {
-	struct top *top = calloc(1, sizeof(*top));
+	struct top *top = ctl_memory(1, sizeof(*top));
 	const char *glob = ctl_word(ctl, 0);
-	int status = !top ? ctl_fail(ctl, CTL_OUTPUT, "out of memory") : open_hosts(top, ctl);
+	int status = open_hosts(top, ctl);
 	if (status != CTL_FINE) {
 		free(top);
 		return status;

@@ -301,10 +301,7 @@ int record_show(struct ctl *ctl)
 	if (ctl->options.json != JSON_OFF) {
 		return show_json(ctl, ctl->options.json);
 	}
-	struct summary *summary = calloc(1, sizeof(*summary));
-	if (!summary) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
+	struct summary *summary = ctl_memory(1, sizeof(*summary));
 	summary->trigger_ns = (uint64_t)json_integer(replay_header(ctl->replay), "mono_us") * 1000;
 	ctl->options.sensors = "**";
 	int status = trace_run(ctl, &format, summary);

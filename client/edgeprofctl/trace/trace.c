@@ -210,10 +210,7 @@ int trace_command(struct ctl *ctl)
 int trace_run(struct ctl *ctl, const struct trace_format *format, void *user)
 {
 	bool continues = false;
-	struct trace *trace = calloc(1, sizeof(*trace));
-	if (!trace) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
+	struct trace *trace = ctl_memory(1, sizeof(*trace));
 	trace->ctl = ctl;
 	trace->format = format;
 	trace->user = user;

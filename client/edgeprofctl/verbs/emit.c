@@ -265,10 +265,7 @@ static int emit_lines(struct ctl *ctl)
 		return ctl_fail(ctl, CTL_USAGE,
 			"'emit -' reads complete lines and accepts no other arguments");
 	}
-	struct input *input = calloc(1, sizeof(*input));
-	if (!input) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
+	struct input *input = ctl_memory(1, sizeof(*input));
 	int status = datagram_open(ctl, stderr, &input->fd);
 	if (status == CTL_FINE) {
 		status = emit_input(ctl, input);

@@ -240,10 +240,7 @@ static int run(struct ctl *ctl)
 			ctl->words[0]);
 	}
 	ctl->output.style = NULL; /* an object a line */
-	struct input *input = calloc(1, sizeof(*input));
-	if (!input) {
-		return ctl_fail(ctl, CTL_OUTPUT, "out of memory");
-	}
+	struct input *input = ctl_memory(1, sizeof(*input));
 	bool is_stdin = strcmp(name, "-") == 0;
 	input->fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
 	int status = input->fd < 0 ? ctl_fail(ctl, CTL_NO_INPUT, "cannot open %s: %s", name,
