@@ -336,9 +336,6 @@ static void write_tags(struct json *out, const char *name, const struct session_
 #define FIELD(name) JSON_FIELD(struct session, #name, name)
 #define OPT(type, name) JSON_FIELD_AS(type, struct session, #name, name)
 
-#define FIELD(name) JSON_FIELD(struct session, #name, name)
-#define OPT(type, name) JSON_FIELD_AS(type, struct session, #name, name)
-
 /* The name first: libedgeprof reads no further. */
 static const struct json_field fields[] = {FIELD(name), OPT(JSON_STRING_OPT, app), FIELD(uid),
 	FIELD(warmup), OPT(JSON_WHOLE_OPT, frames), FIELD(seconds), FIELD(started_us),
