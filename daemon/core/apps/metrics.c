@@ -143,11 +143,7 @@ void app_metrics_retire_run(struct apps *apps, struct app *run)
 /* Null for the reason when the value is NAN. */
 static void set(struct metric *metric, double value, const char *reason)
 {
-	if (metric && isnan(value)) {
-		metric_set_null(metric, reason);
-	} else if (metric) {
-		metric_set(metric, value);
-	}
+	metric_set_or_null(metric, value, isnan(value) ? reason : NULL);
 }
 
 static void set_all(struct metric *const *metric, const struct description *what,
