@@ -11,20 +11,9 @@
 #include <unistd.h>
 
 #include "client/edgeprofctl/link/json.h"
+#include "client/edgeprofctl/term/text.h"
 
 static const char own_config[] = "/etc/edgeprofd/edgeprofd.conf";
-
-/* Cuts white space off both ends. */
-static char *trim(char *text)
-{
-	static const char space[] = " \t\r\n";
-	text += strspn(text, space);
-	size_t length = strlen(text);
-	while (length > 0 && strchr(space, text[length - 1])) {
-		text[--length] = '\0';
-	}
-	return text;
-}
 
 static int set_key(struct mqtt_setup *setup, const char *key, const char *value)
 {
@@ -61,7 +50,7 @@ static int read_config(const char *path, struct mqtt_setup *setup)
 		return -errno;
 	}
 	while (r == 0 && fgets(line, sizeof(line), file)) {
-		char *text = trim(line);
+		char *text = text_trim(line);
 		char *comment = strstr(text, " ;"), *equals;
 		if (comment) {
 			*comment = '\0';
@@ -71,7 +60,7 @@ static int read_config(const char *path, struct mqtt_setup *setup)
 		} else if (ours && text[0] != '#' && text[0] != ';' &&
 			   (equals = strchr(text, '='))) {
 			*equals = '\0';
-			r = set_key(setup, trim(text), trim(equals + 1));
+			r = set_key(setup, text_trim(text), text_trim(equals + 1));
 		}
 	}
 	r = ferror(file) ? -EIO : r;

@@ -19,16 +19,6 @@
 
 enum { LINE_SIZE = 512, LINES_MAX = 10000 };
 
-static char *trim(char *text)
-{
-	text += strspn(text, " \t");
-	size_t length = strlen(text);
-	while (length > 0 && strchr(" \t\r\n", text[length - 1])) {
-		text[--length] = '\0';
-	}
-	return text;
-}
-
 /* "15-25", or "30" for both ends. */
 static bool parse_range(cJSON *row, const char *least, const char *most, const char *text)
 {
@@ -84,7 +74,7 @@ static const char *read_line(cJSON *targets, cJSON **row, char *line, const char
 		return *row ? "expected KEY = VALUE" : "expected [DEVICE/MODEL] first";
 	}
 	*value++ = '\0';
-	const char *key = trim(line), *text = value = trim(value);
+	const char *key = text_trim(line), *text = value = text_trim(value);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (strcmp(key, keys[i][0]) != 0) {
 			continue;
@@ -117,7 +107,7 @@ static int read_file(struct ctl *ctl, cJSON *targets, const char *path)
 		number++;
 		size_t length = strlen(line);
 		bool is_long = length == sizeof(line) - 1 && line[length - 1] != '\n';
-		fault = is_long ? "line too long" : read_line(targets, &row, trim(line), path);
+		fault = is_long ? "line too long" : read_line(targets, &row, text_trim(line), path);
 	}
 	bool failed = ferror(file) != 0;
 	fclose(file);

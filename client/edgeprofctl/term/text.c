@@ -43,6 +43,17 @@ static size_t columns_of(uint32_t c)
 	return width < 0 ? 1 : (size_t)width;
 }
 
+char *text_trim(char *text)
+{
+	static const char space[] = " \t\r\n";
+	text += strspn(text, space);
+	size_t length = strlen(text);
+	while (length > 0 && strchr(space, text[length - 1])) {
+		text[--length] = '\0';
+	}
+	return text;
+}
+
 size_t text_width(const char *text)
 {
 	size_t width = 0;

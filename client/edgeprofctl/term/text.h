@@ -16,6 +16,9 @@ uint32_t text_decode(const char **text);
  * The text never grows. */
 void text_clean(char *text, bool utf8);
 
+/* Cuts white space off both ends, in place: where the text begins now. */
+char *text_trim(char *text);
+
 /* Columns that a clean text takes. */
 size_t text_width(const char *text);
 
