@@ -72,28 +72,6 @@ static struct transfer *transfer_create(const char *dir)
 	return transfer;
 }
 
-/* The number of bytes, at most size. Nothing there is followed or waited for: -EPERM for links,
- * FIFOs and files of other users; -ENOENT; -EFBIG. */
-static int read_file(int folder, uint8_t *bytes, size_t size)
-{
-	struct stat st;
-	int fd = openat(
-		folder, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0) {
-		return errno == ELOOP ? -EPERM : -errno;
-	}
-	ssize_t length = fstat(fd, &st) < 0 ? -errno : 0;
-	if (length == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid())) {
-		length = -EPERM;
-	} else if (length == 0 && (st.st_size < 0 || (size_t)st.st_size > size)) {
-		length = -EFBIG;
-	} else if (length == 0) {
-		length = sysops()->pread(fd, bytes, size, 0);
-	}
-	close(fd);
-	return (int)length;
-}
-
 static int transfer_work(void *data)
 {
 	struct transfer *transfer = data;
@@ -103,7 +81,7 @@ static int transfer_work(void *data)
 		return transfer->kind == WRITE_IF_PRESENT && folder == -ENOENT ? 0 : folder;
 	}
 	if (transfer->kind == READ) {
-		r = read_file(folder, transfer->bytes, transfer->size);
+		r = (int)file_read_own(folder, FILE_NAME, transfer->bytes, transfer->size, &st);
 	} else if (transfer->kind == WRITE ||
 		   fstatat(folder, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		r = file_replace(

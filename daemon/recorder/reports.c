@@ -174,26 +174,14 @@ int report_file_write(const char *dir, struct report_owners *owners, const char 
 
 static int read_report(int folder, const char *file, char *text, size_t size, int64_t *time_us)
 {
-	int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
-	if (fd < 0) {
-		return errno == ELOOP ? -EPERM : -errno;
+	ssize_t length = file_read_own(folder, file, text, size - 1, &st);
+	if (length <= 0) {
+		return length < 0 ? (int)length : -ENOENT;
 	}
-	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	if (r == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid())) {
-		r = -EPERM;
-	}
-	if (r == 0 && (st.st_size <= 0 || (uintmax_t)st.st_size >= size)) {
-		r = st.st_size <= 0 ? -ENOENT : -EFBIG;
-	}
-	if (r == 0) {
-		ssize_t length = pread(fd, text, size - 1, 0);
-		r = length < 0 ? -errno : (int)length;
-		text[length < 0 ? 0 : length] = '\0';
-		*time_us = (int64_t)st.st_mtim.tv_sec * 1000000 + st.st_mtim.tv_nsec / 1000;
-	}
-	close(fd);
-	return r;
+	text[length] = '\0';
+	*time_us = (int64_t)st.st_mtim.tv_sec * 1000000 + st.st_mtim.tv_nsec / 1000;
+	return (int)length;
 }
 
 /* The file of the app, or the newest (app NULL), with a NUL; its app's name and when it was

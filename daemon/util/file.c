@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/util/sysops.h"
+
 int file_watch(int epoll_fd, int fd)
 {
 	struct epoll_event none = {.data = {.fd = fd}}; /* as libuv wants it */
@@ -63,6 +65,24 @@ int file_replace(int folder, const char *temporary, const char *name, mode_t mod
 		r = -errno;
 	}
 	return r;
+}
+
+ssize_t file_read_own(int folder, const char *name, void *bytes, size_t size, struct stat *st)
+{
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		return errno == ELOOP ? -EPERM : -errno;
+	}
+	ssize_t length = fstat(fd, st) < 0 ? -errno : 0;
+	if (length == 0 && (!S_ISREG(st->st_mode) || st->st_uid != geteuid())) {
+		length = -EPERM;
+	} else if (length == 0 && (st->st_size < 0 || (uintmax_t)st->st_size > size)) {
+		length = -EFBIG;
+	} else if (length == 0) {
+		length = sysops()->pread(fd, bytes, size, 0);
+	}
+	close(fd);
+	return length;
 }
 
 bool file_precedes(struct timespec a, struct timespec b)

@@ -29,6 +29,12 @@ bool file_line(FILE *stream, char *line, size_t size);
 int file_replace(int folder, const char *temporary, const char *name, mode_t mode,
 	const void *bytes, size_t size);
 
+struct stat;
+/* Reads a file of ours, of at most size bytes, and what fstat(2) says of it. Nothing is followed or
+ * waited for. The length; -EPERM: a link, no regular file, or another user's; -EFBIG; other -errno.
+ */
+ssize_t file_read_own(int folder, const char *name, void *bytes, size_t size, struct stat *st);
+
 /* True when the file of time a is the older one. */
 bool file_precedes(struct timespec a, struct timespec b);
 
