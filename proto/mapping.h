@@ -212,6 +212,7 @@ enum {
 	PROTO_RECORD_NESTED = 1, /* its parent stage was open in the same thread */
 	PROTO_RECORD_FAILED = 2, /* the body ended by an error the client saw */
 	PROTO_RECORD_OF_FRAMES = 4,
+	PROTO_RECORD_OF_TASK = 8,     /* its thread may be in several frames in turns (asyncio) */
 	PROTO_RECORD_DEPTH_SHIFT = 4, /* upper four bits: stages open around it, at most 15 */
 };
 

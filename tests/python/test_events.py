@@ -276,6 +276,56 @@ d.__exit__(None, None, None), c.__exit__(None, None, None)
         self.assertIn(("inside", "", 2), found)
         self.assertIn(("task60", "60"), [row[:2] for row in found])
 
+    def test_interleaved_tasks_have_frames_and_stages_of_their_own(self):
+        code = """
+import asyncio, edgeprof, sys, time
+edgeprof.connect("tasks")
+with edgeprof.stage("a0"), edgeprof.stage("a1"): pass  # known before the loop runs
+async def part(name):
+    with edgeprof.stage("%s1" % name):
+        await asyncio.sleep(0.001)
+        with edgeprof.stage("%s2" % name, attributes={"n": 1}): await asyncio.sleep(0.001)
+def model(name):
+    with edgeprof.stage(name + "1"): pass
+async def late(name, ended):
+    await ended.wait()  # the frame that it was begun in has ended
+    with edgeprof.stage(name): pass
+async def task(name, k):
+    ended = asyncio.Event()
+    for i in range(20):
+        with edgeprof.frame(k * 1000 + i):
+            with edgeprof.stage(name + "0"):
+                await asyncio.sleep(0.002)
+                if i == 0: after = asyncio.create_task(late("late" + name, ended))
+                await asyncio.gather(part(name + "x"), part(name + "y"))
+            if sys.version_info >= (3, 9):
+                with edgeprof.stage(name + "0"): await asyncio.to_thread(model, name)
+    ended.set()
+    await after
+async def main(): await asyncio.gather(task("a", 1), task("b", 2), task("c", 3))
+time.sleep(0.02)
+asyncio.run(main())
+with edgeprof.stage("plain"): pass
+while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "tasks") or {}).get("state") == "ended")
+        total = 0
+        with contextlib.closing(self.daemon.client()) as client:
+            for reply in client.stream("ExportTrace", app="tasks"):
+                records = reply.get("records", {"name": []})
+                for i, name in enumerate(records["name"]):
+                    name, frame, depth = reply["names"][name], records["frame"][i], records["depth"][i]
+                    if records["kind"][i] == "complete" and name[-1].isdigit() and frame:
+                        self.assertEqual((int(frame) // 1000, depth), ("abc".index(name[0]) + 1, int(name[-1])), name)
+                        total += 1
+                    elif records["kind"][i] == "complete" and name not in ("a0", "a1"):
+                        self.assertEqual((frame, depth), ("", 0), name)
+        self.assertGreaterEqual(total, 3 * 20 * 5)
+        frames = self.daemon.call("GetFrames", app="tasks")["frames"][0]
+        self.assertEqual(frames["unfinished"], 0, frames)
+        self.assertTrue(self.daemon.call("ListStages", app="tasks")["totals"][0]["total_is_sequential"])
+
     def test_threads_that_come_and_go_need_no_more_slots(self):
         code = """
 import edgeprof, threading, time

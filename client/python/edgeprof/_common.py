@@ -100,14 +100,18 @@ class Names:
 
 class Detailed:
     """A stage with a frame of its own, attributes, or CPU times. Made per `with`; scope: a new one of
-    the recorder's, which has the frame; emit: the recorder's."""
+    the recorder's, which has the frame; emit: the recorder's; depth: how many stages are open around it,
+    or -1: those that the thread has."""
 
-    def __init__(self, scope: Any, index: int, numbers: Numbers, cpu_time: bool, emit: Any) -> None:
+    def __init__(
+        self, scope: Any, index: int, numbers: Numbers, cpu_time: bool, emit: Any, depth: int = -1
+    ) -> None:
         self._scope = scope
         self._index = index
         self._numbers = numbers
         self._cpu_time = bool(cpu_time)
         self._emit = emit
+        self._depth = depth
         self._cpu_ns = self._process_ns = self._ident = 0
 
     def __enter__(self) -> "Detailed":
@@ -130,7 +134,7 @@ class Detailed:
             cost = time.process_time_ns() - self._process_ns
             emit(index, L.COST, cost, 0, unknown, start, L.COST_RSS_UNKNOWN)
         failed = L.FAILED if kind is not None else 0
-        emit(index, L.COMPLETE, end - start, failed, cpu_us, start, frame)
+        emit(index, L.COMPLETE, end - start, failed, cpu_us, start, frame, self._depth)
         for name, value in self._numbers:
             owner = index if index >= 0 else unknown
             emit(name, L.ATTRIBUTE, double_bits(value), 0, owner, end, frame)

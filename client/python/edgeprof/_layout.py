@@ -26,7 +26,7 @@ COMPLETE, BEGIN, END, FRAME, MARK, GAUGE, COUNTER = 1, 2, 3, 4, 5, 6, 7
 ATTRIBUTE, MARK_MEMORY, COST, DEADLINE = 9, 10, 11, 12
 
 # flags of a record; the upper four bits are the stages open around it
-NESTED, FAILED, OF_FRAMES, DEPTH_SHIFT = 1, 2, 4, 4
+NESTED, FAILED, OF_FRAMES, OF_TASK, DEPTH_SHIFT = 1, 2, 4, 8, 4
 
 FREE, OWNED, RELEASED = 0, 1, 2
 SLOT_CHECKED = 1

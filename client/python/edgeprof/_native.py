@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorder of edgeprof._fast, a C extension over libedgeprof. What it shares with the one in Python
 (_pure.py) has the same names there."""
+import functools
 import os
 from time import monotonic_ns
 from typing import Any, Dict, Mapping, Optional
 
 from . import _fast
 from . import _layout as L
+from . import _tasks
 from ._common import FRAME_DOC, Detailed, Names, program, tell_multiprocessing
 from ._values import u64
 
@@ -64,12 +66,19 @@ def new_stage(
     """stage() of a new name, or with options."""
     index = process.declare_stage(name, category, unit)
     own = L.NO_FRAME if frame is None else u64(frame, "frame")
+    if _tasks.look():
+        numbers, of_task = process.numbers(attributes), None if frame is None else own
+        make = functools.partial(_fast.new, index)
+        return _tasks.TaskStage(make, None, of_task, index, numbers, cpu_time, emit)
     scope = _fast.new(index, own)
     if frame is None and not attributes and not cpu_time:
         return scope
     return Detailed(scope, index, process.numbers(attributes), cpu_time, emit)
 
 
+look, here, enter_frame = _tasks.look, _tasks.here, _tasks.enter_frame  # for the extension
+_tasks.Recorder.thread = _fast.thread
+_tasks.Recorder.begin = _fast.tasks
 new_stage.__qualname__ = new_stage.__name__ = "stage"
 
 

@@ -5,6 +5,7 @@ from time import monotonic_ns
 from typing import Any, Callable, Dict, List, Optional
 
 from . import _layout as L
+from . import _tasks
 from ._common import FRAME_DOC
 from ._process import connect, counts, process, read_advice, shutdown
 from ._scope import stage
@@ -22,20 +23,23 @@ _FRAME = L.FRAME << 16 | L.NOT_MEASURED << 32  # the first word of its record
 
 class frame:
     __doc__ = FRAME_DOC
-    __slots__ = ("id", "_start", "_outer", "_generation")
+    __slots__ = ("id", "_start", "_outer", "_generation", "_node")
 
     def __init__(self, id: Optional[int] = None) -> None:
         self.id = next(_ids) if id is None else u64(id, "id")
         self._start: Optional[int] = None
         self._outer = L.NO_FRAME
         self._generation = 0
+        self._node: Optional[_tasks.Node] = None
 
     def __enter__(self) -> "frame":
         thread = current()
         self._generation = process.generation
-        self._outer = thread.frame
-        thread.frame = self.id
-        thread.frames += 1
+        self._node = _tasks.enter_frame(self.id)
+        if self._node is None:
+            self._outer = thread.frame
+            thread.frame = self.id
+            thread.frames += 1
         self._start = monotonic_ns()
         return self
 
@@ -43,17 +47,20 @@ class frame:
         end = monotonic_ns()
         thread = current()
         start, self._start = self._start, None
-        # to the frame around it, which may have ended before (asyncio tasks): after the last one none is open
-        thread.frames = max(0, thread.frames - 1)
-        if not thread.frames:
-            thread.frame = L.NO_FRAME
-        elif thread.frame == self.id:
-            thread.frame = self._outer
+        if self._node is not None:
+            self._node.leave()
+        else:  # to the frame around it, which may have ended before: after the last one none is open
+            thread.frames = max(0, thread.frames - 1)
+            if not thread.frames:
+                thread.frame = L.NO_FRAME
+            elif thread.frame == self.id:
+                thread.frame = self._outer
         if process.on_frame is not None and start is not None:
             process.on_frame(end, end - start)
         if start is None or self._generation != process.generation:
             return
         word = _FRAME if kind is None else _FRAME | L.FAILED << 24
+        word |= L.OF_TASK << 24 if self._node is not None else 0
         thread.record(end, word, start, end - start, self.id)
 
 

@@ -9,6 +9,7 @@ from time import monotonic_ns
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import _layout as L
+from . import _tasks
 from ._common import STAGE_DOC, Detailed
 from ._process import process
 from ._thread import CHECKED, Thread, check, current, emit, local, pack_open, pack_record
@@ -266,9 +267,16 @@ def _new(
     index = process.declare_stage(name, category, unit)
     key = name if unit is None else (name, unit)
     own = None if frame is None else u64(frame, "frame")
+
+    def make(frame: Optional[int]) -> Any:
+        return Framed(current(), name, index, frame) if index >= 0 else Unplaced(name)
+
+    if _tasks.look() and not process.off:
+        say_name = name if process.print else None
+        numbers = process.numbers(attributes)
+        return _tasks.TaskStage(make, say_name, own, index, numbers, cpu_time, emit)
     if frame is not None or attributes or cpu_time:
-        scope = Framed(current(), name, index, own) if index >= 0 else Unplaced(name)
-        return Detailed(scope, index, process.numbers(attributes), cpu_time, emit)
+        return Detailed(make(own), index, process.numbers(attributes), cpu_time, emit)
     if index < 0:
         return Unplaced(name)
     thread = current()

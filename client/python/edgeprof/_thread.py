@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from _thread import get_ident
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from . import _layout as L
+from . import _tasks
 from ._process import fence, process
 from ._values import depth_flags
 from ._wire import SlotState
@@ -99,6 +100,7 @@ class Thread:
             self.busy = True
             with process.lock:
                 if now >= self.gate:
+                    _tasks.look()
                     if now >= process.due:
                         process.check(now)
                     self.gate = 0 if process.print else process.due
@@ -247,14 +249,30 @@ def current() -> Thread:
 
 def emit(
     index: int, kind: int, value: int, flags: int = 0, cpu_us: int = L.NOT_MEASURED,
-    start: Optional[int] = None, frame: Optional[int] = None
+    start: Optional[int] = None, frame: Optional[int] = None, depth: int = -1
 ) -> bool:  # fmt: skip
-    """One record, of now and in the thread's frame unless they are given. A COMPLETE is inside the stages
-    that the thread has open. False: it was dropped."""
+    """One record, of now and in the thread's or task's frame unless they are given. A COMPLETE is inside the
+    stages that are open, unless depth says how many there are. False: it was dropped."""
     thread = current()
     now = time.monotonic_ns()
+    own, opened = _tasks.here() if _tasks.active else (thread.frame, thread.depth)
     if kind == L.COMPLETE:
-        flags |= depth_flags(thread.depth)
+        flags |= depth_flags(opened if depth < 0 else depth) | (L.OF_TASK if _tasks.active else 0)
     if frame is None:
-        frame = thread.frame
+        frame = own
     return thread.write(now, index, kind, flags, cpu_us, now if start is None else start, value, frame)
+
+
+def _state() -> Tuple[int, int]:
+    thread = current()
+    return thread.frame, thread.depth
+
+
+def _tasks_begin() -> None:
+    """No Scope is handed out again: stage() asks, and is answered by a TaskStage."""
+    for thread in list(process.threads):
+        thread.scopes.clear()
+
+
+_tasks.Recorder.thread = staticmethod(_state)
+_tasks.Recorder.begin = staticmethod(_tasks_begin)

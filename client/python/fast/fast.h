@@ -15,10 +15,11 @@
 
 /* What a thread has open, as Python knows it: libedgeprof holds nothing without a daemon. */
 struct local {
-	uint64_t frame;	 /* that the next events carry */
-	uint32_t frames; /* open ones */
-	uint32_t depth;	 /* open stages */
-	bool placed;	 /* libedgeprof shows them to the daemon */
+	uint64_t frame;	  /* that the next events carry */
+	uint32_t frames;  /* open ones */
+	uint32_t depth;	  /* open stages */
+	bool placed;	  /* libedgeprof shows them to the daemon */
+	uint64_t look_ns; /* from then on an event looks whether an asyncio loop runs */
 	struct {
 		edgeprof_token token;
 		uint64_t frame;
@@ -31,6 +32,18 @@ extern bool fast_started;	 /* edgeprof_init was called in this process */
 
 /* Before the first event: names the program and looks for a daemon. */
 void fast_start(void);
+
+/* Calls a function of edgeprof._native; releases args. NULL: an exception, also without args. */
+PyObject *fast_call_native(const char *name, PyObject *args, PyObject *kwargs);
+
+/* Tasks of asyncio were seen: what is open is asked of edgeprof._tasks. */
+extern bool fast_tasks;
+
+/* Looks for them, a hundred times a second: they begin once. Runs no code of Python until then. */
+bool fast_look(struct local *l, uint64_t now_ns);
+
+/* The frame that events carry, and how many stages are open. False: an exception. */
+bool fast_context(const struct local *l, unsigned long long *frame, uint32_t *depth);
 
 /* Closes what other threads have ended of this one's stages. */
 void fast_close_ended(struct local *l);

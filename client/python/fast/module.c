@@ -16,26 +16,13 @@ struct state {
 uint32_t fast_generation;
 bool fast_started;
 
-/* Calls a function of edgeprof._native. */
-static PyObject *call_native(const char *name, PyObject *args, PyObject *kwargs)
-{
-	PyObject *native = PyImport_ImportModule("edgeprof._native");
-	PyObject *function = native ? PyObject_GetAttrString(native, name) : NULL;
-	PyObject *result = function && args ? PyObject_Call(function, args, kwargs) : NULL;
-	Py_XDECREF(function);
-	Py_XDECREF(native);
-	return result;
-}
-
 void fast_start(void)
 {
-	PyObject *none = PyTuple_New(0);
 	fast_started = true;
-	PyObject *app = call_native("started", none, NULL);
+	PyObject *app = fast_call_native("started", PyTuple_New(0), NULL);
 	edgeprof_init(app ? PyBytes_AsString(app) : NULL);
 	PyErr_Clear(); /* nothing is raised because of the profiler */
 	Py_XDECREF(app);
-	Py_XDECREF(none);
 }
 
 /* libedgeprof has a handler of its own. */
@@ -72,14 +59,15 @@ static PyObject *known_key(const struct state *state, PyObject *args, PyObject *
 static PyObject *fast_stage(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	const struct state *state = PyModule_GetState(module);
-	PyObject *key = known_key(state, args, kwargs);
+	PyObject *key = fast_tasks ? NULL : known_key(state, args, kwargs);
 	PyObject *index = key ? PyDict_GetItemWithError(state->names, key) : NULL;
 	Py_XDECREF(key);
 	if (index != NULL) {
 		return stage_new(state->stage, (int)PyLong_AsLong(index), EDGEPROF_NO_FRAME);
 	}
 	PyErr_Clear(); /* not hashable: Python says what it should be */
-	return call_native("new_stage", args, kwargs);
+	Py_INCREF(args);
+	return fast_call_native("new_stage", args, kwargs);
 }
 
 /* new(index, frame): of stage() with options. */
@@ -118,6 +106,20 @@ static PyObject *fast_counts(PyObject *module, PyObject *look)
 		PyBool_FromLong(c.attached));
 }
 
+/* thread(): (frame, number of open stages) of the calling thread. */
+static PyObject *fast_thread(PyObject *module, PyObject *unused)
+{
+	const struct local *l = fast_local();
+	return Py_BuildValue("KI", (unsigned long long)l->frame, l->depth);
+}
+
+/* tasks(): from now on stages and frames are asked of edgeprof._tasks. */
+static PyObject *fast_use_tasks(PyObject *module, PyObject *unused)
+{
+	fast_tasks = true;
+	return fast_none();
+}
+
 static PyObject *fast_shutdown(PyObject *module, PyObject *unused)
 {
 	edgeprof_shutdown();
@@ -138,6 +140,8 @@ static PyMethodDef functions[] = {
 	{"new", fast_new, METH_VARARGS, NULL},
 	{"declare", fast_declare, METH_VARARGS, NULL},
 	{"emit", fast_emit, METH_VARARGS, NULL},
+	{"thread", fast_thread, METH_NOARGS, NULL},
+	{"tasks", fast_use_tasks, METH_NOARGS, NULL},
 	{"counts", fast_counts, METH_O, NULL},
 	{"shutdown", fast_shutdown, METH_NOARGS, NULL},
 	{"advice", fast_advice, METH_NOARGS, NULL},

@@ -3,8 +3,8 @@
  * timers.c: times stages, frames, and the stages of the guides' StageProfiler. Each `with` has an
  * entry of its own, in the object that stage() returned or behind it: a kept object may be entered
  * by any thread and again while it is open. What libedgeprof holds open is ended there; a stage
- * that overlaps others (asyncio tasks), ends on another thread, or began without a daemon is one
- * record.
+ * that overlaps others, ends on another thread, or began without a daemon is one record. What
+ * asyncio tasks have open is in edgeprof/_tasks.py.
  */
 #include "client/python/fast/fast.h"
 
@@ -16,6 +16,7 @@ struct entry {
 	struct local *thread; /* NULL: the entry is free */
 	SLIST_ENTRY(entry) link;
 	uint32_t generation;
+	PyObject *node; /* a frame's in edgeprof._tasks; NULL: it is of the thread */
 };
 
 struct stage {
@@ -85,35 +86,57 @@ static edgeprof_token begin_stage(int index, struct local *l, uint64_t frame)
 	return token;
 }
 
+/* False: an exception, of a signal handler of the program. */
+static bool begin_frame(struct local *l, uint64_t frame, struct entry *ret)
+{
+	edgeprof_token token = {edgeprof_now(), 0, NOT_OPEN};
+	PyObject *node = NULL;
+	if (fast_look(l, token.start_ns)) {
+		node = fast_call_native(
+			"enter_frame", Py_BuildValue("(K)", (unsigned long long)frame), NULL);
+		if (!node) {
+			return false;
+		}
+	}
+	*ret = (struct entry){token, l->frame, l, {NULL}, fast_generation, node};
+	if (!node) {
+		set_frame(l, frame);
+		l->frames++;
+	}
+	return true;
+}
+
 static PyObject *stage_enter(PyObject *self, PyObject *unused)
 {
 	struct stage *s = (struct stage *)self;
 	struct local *l = fast_local();
 	struct entry *e = !s->own.thread ? &s->own : PyMem_Malloc(sizeof(*e));
-	if (e) { /* else its end finds nothing */
+	if (e && s->index == FRAME) { /* else its end finds nothing */
+		if (!begin_frame(l, s->frame, e)) {
+			PyMem_Free(e == &s->own ? NULL : e);
+			return NULL;
+		}
+	} else if (e) {
 		uint64_t outer = l->frame, own = s->frame != EDGEPROF_NO_FRAME ? s->frame : outer;
-		edgeprof_token token = {0, 0, NOT_OPEN};
 		if (own != outer) {
 			set_frame(l, own);
 		}
-		if (s->index == FRAME) {
-			token.start_ns = edgeprof_now();
-			own = outer;
-			l->frames++;
-		} else {
-			token = begin_stage(s->index, l, own);
-		}
+		edgeprof_token token = begin_stage(s->index, l, own);
 		if (own != outer) {
 			set_frame(l, outer);
 		}
-		*e = (struct entry){token, own, l, {NULL}, fast_generation};
+		fast_look(l, token.start_ns);
+		*e = (struct entry){token, own, l, {NULL}, fast_generation, NULL};
+	}
+	if (e) {
 		SLIST_INSERT_HEAD(&s->open, e, link);
 	}
 	Py_INCREF(self);
 	return self;
 }
 
-/* Takes out the innermost entry of this thread, else of any. False: there is none. */
+/* Takes out the innermost entry of this thread, else of any; its node is the caller's. False: there
+ * is none. */
 static bool take(struct stage *s, const struct local *l, struct entry *ret)
 {
 	struct entry *e;
@@ -136,31 +159,36 @@ static bool take(struct stage *s, const struct local *l, struct entry *ret)
 	return true;
 }
 
-/* One record of a stage, inside those that the thread has open. */
+/* One record of a stage inside of depth others. */
 static void complete(int index, uint32_t flags, uint32_t cpu_us, uint64_t start_ns,
-	uint64_t duration_ns, uint64_t frame)
+	uint64_t duration_ns, uint64_t frame, uint32_t depth)
 {
-	uint32_t depth = local_self.depth, shown = depth < 15 ? depth : 15;
+	uint32_t shown = depth < 15 ? depth : 15;
 	flags |= depth ? PROTO_RECORD_NESTED | shown << PROTO_RECORD_DEPTH_SHIFT : 0;
+	flags |= fast_tasks ? PROTO_RECORD_OF_TASK : 0;
 	edgeprof_write_(
 		index, PROTO_KIND_COMPLETE | flags << 8, cpu_us, start_ns, duration_ns, frame);
 }
 
-/* emit(index, kind, value, flags=0, cpu_us=NOT_MEASURED, start_ns=now, frame=the thread's). False:
- * it was dropped. A deadline is kept, and sent to each daemon that comes. */
+/* emit(index, kind, value, flags=0, cpu_us=NOT_MEASURED, start_ns=now, frame=that of the thread or
+ * task, depth=-1: as many stages as are open). False: it was dropped. A deadline is kept, and sent
+ * to each daemon that comes. */
 PyObject *fast_emit(PyObject *module, PyObject *args)
 {
 	const struct local *l = fast_local();
-	int index;
+	int index, given = -1;
 	unsigned kind, flags = 0, cpu_us = PROTO_CPU_NOT_MEASURED;
-	unsigned long long value, start_ns = 0, frame = l->frame;
+	unsigned long long value, start_ns = 0, frame;
+	uint32_t depth;
 	bool written = true;
-	if (!PyArg_ParseTuple(args, "iIK|IIKK:emit", &index, &kind, &value, &flags, &cpu_us,
-		    &start_ns, &frame)) {
+	if (!fast_context(l, &frame, &depth) ||
+		!PyArg_ParseTuple(args, "iIK|IIKKi:emit", &index, &kind, &value, &flags, &cpu_us,
+			&start_ns, &frame, &given)) {
 		return NULL;
 	}
 	if (kind == PROTO_KIND_COMPLETE) {
-		complete(index, flags, cpu_us, start_ns, value, frame);
+		complete(index, flags, cpu_us, start_ns, value, frame,
+			given < 0 ? depth : (uint32_t)given);
 	} else if (kind != PROTO_KIND_DEADLINE) {
 		written = edgeprof_write_(index, kind | flags << 8, cpu_us, start_ns, value, frame);
 	} else if (flags & PROTO_RECORD_OF_FRAMES) {
@@ -213,7 +241,7 @@ static void end_stage(int index, struct local *l, const struct entry *e, uint32_
 {
 	if (!close_entry(l, e) || !l->placed) {
 		complete(index, failed, PROTO_CPU_NOT_MEASURED, e->token.start_ns,
-			edgeprof_now() - e->token.start_ns, e->frame);
+			edgeprof_now() - e->token.start_ns, e->frame, l->depth);
 		place(l);
 	} else if (failed) {
 		edgeprof_end_failed(e->token);
@@ -222,16 +250,23 @@ static void end_stage(int index, struct local *l, const struct entry *e, uint32_
 	}
 }
 
-/* To the frame around it, which may have ended before (asyncio tasks): after the last one none is
- * open. */
-static void end_frame(struct local *l, uint64_t frame, uint64_t outer)
+/* To the frame around it, which may have ended before: after the last one none is open. False: an
+ * exception, of a signal handler of the program. */
+static bool end_frame(struct local *l, uint64_t frame, uint64_t outer, PyObject *node)
 {
+	if (node) {
+		PyObject *done = PyObject_CallMethod(node, "leave", NULL);
+		Py_DECREF(node);
+		Py_XDECREF(done);
+		return done;
+	}
 	l->frames -= l->frames > 0;
 	if (l->frames == 0) {
 		set_frame(l, EDGEPROF_NO_FRAME);
 	} else if (l->frame == frame) {
 		set_frame(l, outer);
 	}
+	return true;
 }
 
 static PyObject *stage_exit(PyObject *self, PyObject *args)
@@ -239,22 +274,21 @@ static PyObject *stage_exit(PyObject *self, PyObject *args)
 	struct stage *s = (struct stage *)self;
 	struct local *l = fast_local();
 	bool raised = PyTuple_Size(args) > 0 && PyTuple_GetItem(args, 0) != Py_None;
-	uint32_t failed = raised ? PROTO_RECORD_FAILED : 0;
+	uint32_t flags = raised ? PROTO_RECORD_FAILED : 0;
 	struct entry e;
 	bool ours = take(s, l, &e);
-	if (ours && s->index == FRAME) {
-		end_frame(l, s->frame, e.frame);
-	}
+	flags |= ours && e.node ? PROTO_RECORD_OF_TASK : 0;
+	bool handled = !ours || s->index != FRAME || end_frame(l, s->frame, e.frame, e.node);
 	if (!ours || e.generation != fast_generation) {
-		return fast_none(); /* perhaps begun by this process's parent */
+		return handled ? fast_none() : NULL; /* perhaps begun by this process's parent */
 	}
 	if (s->index != FRAME) {
-		end_stage(s->index, l, &e, failed);
+		end_stage(s->index, l, &e, flags);
 	} else {
-		edgeprof_write_(0, PROTO_KIND_FRAME | failed << 8, PROTO_CPU_NOT_MEASURED,
+		edgeprof_write_(0, PROTO_KIND_FRAME | flags << 8, PROTO_CPU_NOT_MEASURED,
 			e.token.start_ns, edgeprof_now() - e.token.start_ns, s->frame);
 	}
-	return fast_none();
+	return handled ? fast_none() : NULL;
 }
 
 /* Ends it without a record: (start_ns, frame) of what was open, or None. */
@@ -284,6 +318,7 @@ static void stage_dealloc(PyObject *self)
 	struct stage *s = (struct stage *)self;
 	struct entry e;
 	while (take(s, NULL, &e)) { /* never ended */
+		Py_XDECREF(e.node);
 	}
 	object_free(self);
 }
@@ -375,13 +410,19 @@ static PyObject *profiler_stop(PyObject *self, PyObject *unused)
 	struct profiler *p = (struct profiler *)self;
 	const struct local *l = fast_local();
 	uint64_t duration_ns = edgeprof_now() - p->start_ns;
+	unsigned long long frame;
+	uint32_t depth;
 	PyObject *stage = p->stage;
 	p->stage = NULL;
 	if (!stage) {
 		p->orphan_end++;
 		return fast_none();
 	}
-	complete((int)p->index, 0, PROTO_CPU_NOT_MEASURED, p->start_ns, duration_ns, l->frame);
+	if (!fast_context(l, &frame, &depth)) {
+		Py_DECREF(stage);
+		return NULL;
+	}
+	complete((int)p->index, 0, PROTO_CPU_NOT_MEASURED, p->start_ns, duration_ns, frame, depth);
 	PyObject *timings = p->timings;
 	Py_XINCREF(timings);
 	PyObject *list = PyObject_GetItem(timings, stage);

@@ -200,7 +200,8 @@ bool app_on_frame(struct apps *apps, struct app_process *process, uint32_t slot,
 			.start_ns = record->start_ns,
 			.end_ns = tick.t_ns,
 			.born_ns = process->attached_ns,
-			.thread = app_thread(process, slot)};
+			.thread = app_thread(process, slot),
+			.by_id = record->flags & PROTO_RECORD_OF_TASK};
 		bool known;
 		if (!frame_state->of_ids) {
 			frame_state->of_ids = true; /* each frame will be ended by its record */

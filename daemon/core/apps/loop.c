@@ -253,6 +253,8 @@ bool app_loop_frame(struct app *app, const struct frame *frame, struct stage *co
 {
 	struct app_loop *loop = &app->loop;
 	loop->threads |= frame->threads;
+	/* tasks take turns on one thread; frames come in the order of their ends */
+	loop->threads |= frame->by_id && frame->start_ns < loop->frame_ns ? 3 : 0;
 	if (loop->warmup_left > 0) {
 		loop->warmup_left--;
 		return false;

@@ -77,5 +77,6 @@ void app_loop_window(const struct app *app, struct loop_window *ret);
 /* What the stage did in the window; zeroes: nothing. */
 struct loop_sum app_loop_cost(
 	const struct app *app, const struct loop_window *window, const struct stage *stage);
-/* Stages ran on more than one thread: their sum is what a sequential loop would take. */
+/* Stages ran on more than one thread, or frames overlapped: their sum is what a sequential loop
+ * would take. */
 bool app_loop_is_parallel(const struct app *app);

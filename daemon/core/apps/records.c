@@ -197,6 +197,7 @@ static bool on_complete(
 			.end_ns = run.end_ns,
 			.thread = pass->thread,
 			.nested = record->flags & PROTO_RECORD_NESTED,
+			.by_id = record->flags & PROTO_RECORD_OF_TASK,
 			.skipped = skipped};
 		app_frame_run(apps, process, record->stage, &in_frame);
 	} else if (!skipped) {

@@ -189,7 +189,10 @@ static bool is_over(
 	if (!piece->by_id && table->current[piece->thread % 64] == table->begun[at] + 1) {
 		return ran && begins_again(table, frame, piece, idx);
 	}
-	bool far = age_of(table, at) > FRAME_TABLE_NEAR;
+	/* a task's, whose frame will be ended by a record: another thread of it was read ahead */
+	bool goes_on_by_id = piece->by_id && table->of_records && !frame->ended_ns &&
+			     piece->start_ns <= frame->end_ns + FRAME_TABLE_GRACE_MAX_NS;
+	bool far = age_of(table, at) > FRAME_TABLE_NEAR && !goes_on_by_id;
 	if (!ran) { /* one thread is never far from itself */
 		return far && frame->threads == thread && !piece->by_id;
 	}
@@ -236,6 +239,7 @@ static struct frame *use(struct frame_table *table, uint32_t at, const struct fr
 	table->hot_id = table->state[at] == FRAME_OPEN ? piece->id : PROTO_NO_FRAME;
 	table->hot_thread = piece->thread;
 	if (piece->by_id) { /* it says nothing about where a thread is */
+		table->hot->by_id = true;
 		table->hot_id = PROTO_NO_FRAME;
 		table->threads = UINT64_MAX;
 	} else {

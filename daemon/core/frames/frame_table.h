@@ -74,6 +74,7 @@ struct frame {
 	bool has_context;  /* a CONTEXT record came */
 	bool is_tick;	   /* its FRAME record had no start */
 	bool shared;	   /* a stage ran in it on several threads */
+	bool by_id;	   /* a piece of it was of no thread in particular */
 	bool spoilt;	   /* a run in it was skipped */
 	bool counted;	   /* as an iteration of the app's loop */
 	bool judged;	   /* against the deadline */
@@ -129,7 +130,7 @@ struct frame_piece {
 	uint64_t start_ns, end_ns;
 	uint64_t born_ns; /* when its process attached: older frames of the same id are others */
 	uint64_t thread;  /* any number for it */
-	bool by_id;	  /* begun and ended by id: of no thread in particular */
+	bool by_id;	  /* begun and ended by id, or of a task: of no thread in particular */
 };
 
 /* Instead of an index: the piece is of no stage. */
