@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames from the library to edgeprofctl: pipelines over threads and processes, slow frames, energy."""
 import contextlib
+import json
 import os
 import re
 import signal
 import subprocess
 import time
 
-from harness import BUILD, SHARED, Daemon, VarlinkError, program, run_tests, until
+from harness import BUILD, SHARED, SOURCE, Daemon, VarlinkError, program, run_tests, until
 
 FRAMES = BUILD / "tests" / "integration" / "frame-writer"
 
@@ -78,6 +79,46 @@ def check_pipelined(daemon, frames):
     assert re.search(r"cam\s+399\s+16\.0\s+15\.0\s+4\.0\s+8\.0\s+3\.0", text), text
     text = daemon.ctl("frames", "cam").stdout
     assert "2 lost" in text and "In flight" in text and re.search(r"FPS range +[0-9.]+ to [0-9.]+ in", text), text
+
+
+CAMERAS = """
+import threading, time
+import edgeprof
+edgeprof.connect("cameras")
+together, longest = threading.Barrier(3), [0]
+def camera():
+    for i in range(100):  # each counts from 0
+        together.wait()
+        begin = time.monotonic()
+        with edgeprof.frame(i):
+            with edgeprof.stage("capture"): time.sleep(0.004)
+            with edgeprof.stage("infer"): time.sleep(0.006)
+        longest.append((time.monotonic() - begin) * 1e3)
+threads = [threading.Thread(target=camera) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(max(longest), flush=True)
+input()
+"""
+
+
+# covers G0.2
+def test_loops_that_count_alike_have_frames_of_their_own():
+    with Daemon() as daemon:
+        env = dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python"))
+        with program(["python3", "-c", CAMERAS], env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as app:
+            longest = float(app.stdout.readline())
+            until("all frames", lambda: frames_of(daemon, "cameras")["total_count"] >= 297)  # the first ones may be one
+            until("none is open", lambda: frames_of(daemon, "cameras")["state"] == "idle")
+            frames = frames_of(daemon, "cameras")
+            assert frames["end_to_end_max_ms"] < longest + 1, (frames, longest)
+            assert (frames["unfinished"], frames["forced"], frames["skipped_ids"]) == (0, 0, 0), frames
+            page = daemon.dir / "cameras.json"
+            done = daemon.ctl("report", "cameras", "-o", str(page))
+            assert done.returncode == 0, done
+            of_records = json.loads(page.read_text())["frames"]
+            of_records = of_records[0] if isinstance(of_records, list) else of_records
+            assert of_records["end_to_end_max_ms"] < longest + 1, (of_records, longest)
 
 
 def test_frames_that_nobody_read_for_long_are_counted_once():

@@ -188,22 +188,6 @@ static bool has_run(const struct data_mark *mark, const struct data_run *run)
 	return mark->id == run->frame_id && (around || mark->thread != UINT64_MAX);
 }
 
-/* Ids may be used again: of the frames with the run's id, the nearest. */
-static size_t frame_of_id(const struct data_records *records, const struct data_run *run)
-{
-	const struct data_mark *marks = records->mark;
-	size_t at = mark_at(records, run->start_ns);
-	for (size_t away = 0; away < NEAR; away++) {
-		if (at + away < records->mark_count && has_run(&marks[at + away], run)) {
-			return at + away;
-		}
-		if (away < at && has_run(&marks[at - 1 - away], run)) {
-			return at - 1 - away;
-		}
-	}
-	return DATA_NO_FRAME;
-}
-
 static size_t frame_in_time(
 	const struct data_records *records, const struct data_run *run, enum joined kind)
 {
@@ -220,6 +204,27 @@ static size_t frame_in_time(
 		const struct data_mark *mark = &records->mark[i];
 		if (mark->thread == thread && mark->start_ns <= run->start_ns) {
 			return i;
+		}
+	}
+	return DATA_NO_FRAME;
+}
+
+/* Ids may be used again, and by several loops at once: of the frames with the run's id, the one
+ * that its thread had open, else the nearest. */
+static size_t frame_of_id(const struct data_records *records, const struct data_run *run)
+{
+	const struct data_mark *marks = records->mark;
+	size_t own = frame_in_time(records, run, BY_FRAME);
+	if (own != DATA_NO_FRAME && marks[own].id == run->frame_id) {
+		return own;
+	}
+	size_t at = mark_at(records, run->start_ns);
+	for (size_t away = 0; away < NEAR; away++) {
+		if (at + away < records->mark_count && has_run(&marks[at + away], run)) {
+			return at + away;
+		}
+		if (away < at && has_run(&marks[at - 1 - away], run)) {
+			return at - 1 - away;
 		}
 	}
 	return DATA_NO_FRAME;

@@ -171,12 +171,22 @@ static bool begins_again(const struct frame_table *table, const struct frame *fr
 	       frame->part[idx].start_ns == frame->start_ns && piece->start_ns >= frame->end_ns;
 }
 
+/* Of a loop that counts like that of the piece's thread. */
+static bool is_rivals(
+	const struct frame_table *table, const struct frame *frame, const struct frame_piece *piece)
+{
+	return table->rivals[piece->thread % 64] & frame->threads && !piece->by_id;
+}
+
 /* The frame has ended, as far as the piece can be of it. */
 static bool is_over(
 	const struct frame_table *table, uint32_t at, const struct frame_piece *piece, uint8_t idx)
 {
 	const struct frame *frame = &table->frame[at];
 	bool ran = idx != FRAME_NO_STAGE && (frame->parts >> idx & 1);
+	if (is_rivals(table, frame, piece)) {
+		return true;
+	}
 	bool after = frame->ended_ns && piece->start_ns >= frame->ended_ns;
 	bool goes_on = idx != FRAME_NO_STAGE && !ran;
 	if (table->state[at] == FRAME_DONE && is_another(frame, piece, goes_on)) {
@@ -225,7 +235,7 @@ static uint32_t frame_of(
 			best = at;
 			min_ns = far_ns;
 		}
-		if (piece->end_ns >= frame->start_ns) {
+		if (piece->end_ns >= frame->start_ns && !is_rivals(table, frame, piece)) {
 			break;
 		}
 		at = search(table, piece->id, age_of(table, at));
@@ -339,9 +349,16 @@ struct frame *frame_table_run(
 	return frame;
 }
 
+/* Two loops whose ids are the same by chance. */
+static void note_rivals(struct frame_table *table, uint64_t a, uint64_t b)
+{
+	table->rivals[a % 64] |= UINT64_C(1) << b % 64;
+	table->rivals[b % 64] |= UINT64_C(1) << a % 64;
+}
+
 /* Which frame a FRAME record is of; FRAME_TABLE_FRAMES: of another one than is there. */
 static uint32_t frame_of_record(
-	const struct frame_table *table, const struct frame_piece *piece, bool *known)
+	struct frame_table *table, const struct frame_piece *piece, bool *known)
 {
 	uint32_t at = frame_of(table, piece, FRAME_NO_STAGE);
 	if (at == FRAME_TABLE_FRAMES) {
@@ -356,6 +373,10 @@ static uint32_t frame_of_record(
 	bool around = own && frame->is_tick && piece->start_ns <= frame->ended_ns &&
 		      piece->start_ns < piece->end_ns && frame->ended_ns <= piece->end_ns;
 	*known = around || (!own && took_part && !frame->shared);
+	if (!own && took_part && frame->shared && !frame->is_tick &&
+		piece->start_ns < piece->end_ns) {
+		note_rivals(table, frame->owner, piece->thread);
+	}
 	return *known ? at : FRAME_TABLE_FRAMES;
 }
 

@@ -10,6 +10,8 @@
  * - for a thread that ran a stage in it, went on with another frame and runs that stage again;
  * - for a stage that ran in it already and runs again on another thread after its FRAME record, or
  *   FRAME_TABLE_NEAR frames later;
+ * - for a thread whose frames of the same ids as this one's threads have overlapped theirs, with a
+ * stage that both ran and a FRAME record from each: two loops count alike (two cameras);
  * - where no FRAME records come, when the outermost stage it began with runs again after another.
  * Several frames of one id may be open; what comes late belongs to the one of its time.
  *
@@ -99,6 +101,7 @@ struct frame_table {
 	uint64_t hot_thread;			/* that used it */
 	uint32_t current[64];			/* by thread: begun + 1 of the frame it is in */
 	uint64_t threads;			/* a bit for each that took part in any */
+	uint64_t rivals[64];			/* by thread: those whose loops count alike */
 	bool of_records;			/* frames have FRAME records */
 	uint64_t serial;			/* of the last one done */
 	uint64_t late;				/* records of frames that were done */

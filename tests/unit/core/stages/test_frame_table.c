@@ -210,6 +210,33 @@ START_TEST(an_id_that_comes_again_is_another_frame)
 }
 END_TEST
 
+START_TEST(loops_that_count_alike_have_frames_of_their_own)
+{
+	for (uint64_t i = 0; i < 50; i++) {
+		for (uint64_t camera = 0; camera < 3; camera++) { /* each a ms behind the other */
+			uint64_t t = i * 20 + camera;
+			run(i, t, t + 5, 0, camera);
+			run(i, t + 5, t + 15, 1, camera);
+		}
+		for (uint64_t camera = 0; camera < 3; camera++) {
+			const struct frame_piece piece = {.id = i,
+				.start_ns = T0 + (i * 20 + camera) * MS,
+				.end_ns = T0 + (i * 20 + camera + 15) * MS,
+				.thread = camera};
+			bool known;
+			frame_table_frame(table, &piece, &known);
+			ck_assert(!known);
+		}
+		frame_table_finish_until(table, T0 + (i * 20 + 18) * MS);
+	}
+	ck_assert_uint_eq(done_count, 150);
+	for (size_t i = 9; i < done_count; i++) { /* each two show it in one frame */
+		ck_assert_uint_eq(frame_latency_ns(&done[i]), 15 * MS);
+		ck_assert_uint_eq(done[i].runs, 2);
+	}
+}
+END_TEST
+
 /* Ids 0 to 7 in three threads that are read one after the other, three times round at once. */
 START_TEST(ids_that_wrap_are_joined_by_time_in_whatever_order_threads_are_read)
 {
