@@ -5,6 +5,8 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
+import tempfile
 
 import support
 from support import DaemonCase, app_env, app_of, ctl, run, start, until
@@ -325,6 +327,32 @@ while edgeprof.counts()["in_ring"]: time.sleep(0.01)
         frames = self.daemon.call("GetFrames", app="tasks")["frames"][0]
         self.assertEqual(frames["unfinished"], 0, frames)
         self.assertTrue(self.daemon.call("ListStages", app="tasks")["totals"][0]["total_is_sequential"])
+
+    def test_frames_of_children_are_not_taken_for_each_other_s(self):
+        code = """
+import edgeprof, multiprocessing, sys
+edgeprof.connect("family" + sys.argv[1])
+def work(_):
+    ids = []
+    for _ in range(3):
+        with edgeprof.frame() as frame: ids.append(frame.id)
+    return ids
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    assert work(0) == [0, 1, 2]
+    with multiprocessing.Pool(1) as a, multiprocessing.Pool(1) as b:
+        (first,), (second,) = a.map(work, [0]), b.map(work, [0])
+    assert work(0) == [3, 4, 5]
+    for ids in first, second:
+        assert ids == [ids[0], ids[0] + 1, ids[0] + 2] and ids[0] % 10**9 == 0 and ids[0] > 0, ids
+    assert first != second, first
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "family.py")
+            with open(path, "w") as file:
+                file.write(code)
+            for method in ("fork", "spawn", "forkserver"):
+                subprocess.run([sys.executable, path, method], env=app_env(self.daemon), check=True, timeout=120)
 
     def test_threads_that_come_and_go_need_no_more_slots(self):
         code = """

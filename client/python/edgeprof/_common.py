@@ -24,7 +24,8 @@ STAGE_HELP += STAGE_DOC.encode()
 FRAME_DOC = """`with edgeprof.frame(id=None):` a frame: the body's events carry its id, and its end is a tick
     with the body's duration, also when the body raises.
 
-    id: 0 to 2**64-2; None numbers the frames of this process. TypeError, ValueError: wrong id."""
+    id: 0 to 2**64-2; None numbers the frames of this process, from 0, or, in one that was forked or that
+    multiprocessing started, from its pid * 10**9. TypeError, ValueError: wrong id."""
 
 
 def program() -> str:
@@ -36,6 +37,15 @@ def program() -> str:
     if name.startswith("-"):  # of python3 -c, and of a program on the standard input
         name = ""
     return (name[:-3] if name.endswith(".py") else name) or "python"
+
+
+def first_frame(forked: bool) -> int:
+    """Where the automatic ids of frames begin: 0; in a child, which runs next to its parent under the same
+    name, with the number of the process. Asked at the first frame: while multiprocessing imports the program
+    in a child, it does not call it one yet."""
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    child = forked or (parent is not None and parent() is not None)
+    return os.getpid() * 10**9 if child else 0
 
 
 def tell_multiprocessing(shutdown: Callable[[], None]) -> None:

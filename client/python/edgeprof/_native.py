@@ -9,7 +9,7 @@ from typing import Any, Dict, Mapping, Optional
 from . import _fast
 from . import _layout as L
 from . import _tasks
-from ._common import FRAME_DOC, Detailed, Names, program, tell_multiprocessing
+from ._common import FRAME_DOC, Detailed, Names, first_frame, program, tell_multiprocessing
 from ._values import u64
 
 stage, frame, emit, Profiler = _fast.stage, _fast.frame, _fast.emit, _fast.Profiler
@@ -76,7 +76,7 @@ def new_stage(
     return Detailed(scope, index, process.numbers(attributes), cpu_time, emit)
 
 
-look, here, enter_frame = _tasks.look, _tasks.here, _tasks.enter_frame  # for the extension
+look, here, enter_frame = _tasks.look, _tasks.here, _tasks.enter_frame  # for the extension, as first_frame is
 _tasks.Recorder.thread = _fast.thread
 _tasks.Recorder.begin = _fast.tasks
 new_stage.__qualname__ = new_stage.__name__ = "stage"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorder in Python alone. What it shares with the one in C (_native.py) has the same names there."""
 import itertools
+import os
 from time import monotonic_ns
 from typing import Any, Callable, Dict, List, Optional
 
 from . import _layout as L
 from . import _tasks
-from ._common import FRAME_DOC
+from ._common import FRAME_DOC, first_frame
 from ._process import connect, counts, process, read_advice, shutdown
 from ._scope import stage
 from ._thread import current, emit
@@ -17,7 +18,7 @@ __all__ = [
     "stage",
 ]  # fmt: skip
 
-_ids = itertools.count()
+_ids: Any = None  # a count, from the first frame without an id on
 _FRAME = L.FRAME << 16 | L.NOT_MEASURED << 32  # the first word of its record
 
 
@@ -26,7 +27,7 @@ class frame:
     __slots__ = ("id", "_start", "_outer", "_generation", "_node")
 
     def __init__(self, id: Optional[int] = None) -> None:
-        self.id = next(_ids) if id is None else u64(id, "id")
+        self.id = _next_id() if id is None else u64(id, "id")
         self._start: Optional[int] = None
         self._outer = L.NO_FRAME
         self._generation = 0
@@ -64,6 +65,22 @@ class frame:
         thread.record(end, word, start, end - start, self.id)
 
 
+def _next_id() -> int:
+    global _ids
+    if _ids is None:
+        with process.lock:
+            _ids = _ids or itertools.count(first_frame(process.generation > 0))
+    return int(next(_ids))
+
+
+def _child_forked() -> None:
+    global _ids
+    _ids = None
+
+
+os.register_at_fork(after_in_child=_child_forked)
+
+
 class Frames:
     """Frames of the thread that makes this, each from the end of the one before it."""
 
@@ -84,7 +101,7 @@ class Frames:
             if self._generation == generation:
                 thread.record(now, _FRAME, start, took, self._id)
         if another:
-            self._id = thread.frame = next(_ids)
+            self._id = thread.frame = _next_id()
             self._start, self._generation = now, generation
         elif start:
             thread.frame, self._start = L.NO_FRAME, 0

@@ -28,7 +28,8 @@ struct local {
 extern __thread struct local local_self __attribute__((tls_model("initial-exec")));
 
 extern uint32_t fast_generation; /* forks: what was opened in a parent is not ours to end */
-extern bool fast_started;	 /* edgeprof_init was called in this process */
+extern unsigned long long fast_next_frame; /* automatic id; EDGEPROF_NO_FRAME: not known */
+extern bool fast_started;		   /* edgeprof_init was called in this process */
 
 /* Before the first event: names the program and looks for a daemon. */
 void fast_start(void);

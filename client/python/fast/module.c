@@ -29,6 +29,7 @@ void fast_start(void)
 static void forked(void)
 {
 	fast_generation++;
+	fast_next_frame = EDGEPROF_NO_FRAME;
 	fast_started = false;
 	local_self.depth = 0;
 	local_self.placed = false;

@@ -323,10 +323,27 @@ static void stage_dealloc(PyObject *self)
 	object_free(self);
 }
 
+unsigned long long fast_next_frame = EDGEPROF_NO_FRAME;
+
+/* The next automatic id; EDGEPROF_NO_FRAME: an exception. */
+static unsigned long long automatic_id(void)
+{
+	if (fast_next_frame == EDGEPROF_NO_FRAME) {
+		PyObject *number = fast_call_native(
+			"first_frame", Py_BuildValue("(i)", fast_generation > 0), NULL);
+		unsigned long long first =
+			number ? PyLong_AsUnsignedLongLong(number) : EDGEPROF_NO_FRAME;
+		Py_XDECREF(number);
+		if (fast_next_frame == EDGEPROF_NO_FRAME) { /* else another thread was faster */
+			fast_next_frame = first;
+		}
+	}
+	return fast_next_frame;
+}
+
 static PyObject *frame_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static unsigned long long next;
-	unsigned long long id = next;
+	unsigned long long id = 0;
 	PyObject *given = Py_None;
 	if ((kwargs || PyTuple_Size(args) > 0) &&
 		!PyArg_ParseTupleAndKeywords(
@@ -341,10 +358,12 @@ static PyObject *frame_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 			PyErr_Format(PyExc_ValueError, "id is out of range: %S", number);
 		}
 		Py_XDECREF(number);
+	} else {
+		id = automatic_id();
 	}
 	PyObject *self = id != EDGEPROF_NO_FRAME ? PyType_GenericNew(type, NULL, NULL) : NULL;
 	if (self) {
-		next += given == Py_None;
+		fast_next_frame += given == Py_None;
 		((struct stage *)self)->index = FRAME;
 		((struct stage *)self)->frame = id;
 	}
