@@ -14,31 +14,23 @@ static bool is_gap(const struct frame_ids_sequence *s, uint64_t id)
 	return behind > 0 && behind < WINDOW && id > s->first && !(s->seen >> behind & 1);
 }
 
-static void start(struct frame_ids *ids, uint64_t id)
+/* A new one, in place of the one unused for longest when there are enough. */
+static struct frame_ids_sequence *start(struct frame_ids *ids, uint64_t id)
 {
 	struct frame_ids_sequence *s = &ids->sequence[0];
 	if (ids->count < FRAME_IDS_SEQUENCES) {
 		s = &ids->sequence[ids->count++];
-	} else {
-		for (size_t i = 1; i < ids->count; i++) {
-			s = ids->sequence[i].used < s->used ? &ids->sequence[i] : s;
-		}
 	}
-	ids->sequences++;
-	*s = (struct frame_ids_sequence){.last = id, .seen = 1, .first = id, .used = ids->taken};
-}
-
-static void advance(struct frame_ids *ids, struct frame_ids_sequence *s, uint64_t id)
-{
-	uint64_t ahead = id - s->last;
-	if (ahead >= WINDOW) {
-		s->jumped_at = s->last;
-		s->landed = id;
-		s->jump = ahead - 1;
+	for (size_t i = 1; s->used > 0 && i < ids->count; i++) {
+		s = ids->sequence[i].used < s->used ? &ids->sequence[i] : s;
 	}
-	ids->skipped += ahead - 1;
-	s->seen = ahead < WINDOW ? s->seen << ahead | 1 : 1;
-	s->last = id;
+	const size_t at = (size_t)(s - ids->sequence);
+	for (size_t i = 0; i < ids->count; i++) {
+		ids->sequence[i].from *= ids->sequence[i].from != at + 1;
+	}
+	*s = (struct frame_ids_sequence){
+		.last = id, .seen = 1, .first = id, .landed = id, .used = ids->taken};
+	return s;
 }
 
 /* How far the sequence's next id is from this one; UINT64_MAX: it is not of this sequence. */
@@ -51,51 +43,70 @@ static uint64_t distance(const struct frame_ids_sequence *s, uint64_t id)
 	return id < s->last && is_gap(s, id) ? s->last - id : UINT64_MAX;
 }
 
-/* The sequence whose jump began right before this id, which comes too late to fill a gap. */
-static struct frame_ids_sequence *jumped_over(struct frame_ids *ids, uint64_t id)
+/* The ones that began by a jump from here are others: this one goes on. */
+static void part_from(struct frame_ids *ids, size_t at)
 {
 	for (size_t i = 0; i < ids->count; i++) {
 		struct frame_ids_sequence *s = &ids->sequence[i];
-		if (s->jump > 0 && id == s->jumped_at + 1 && s->last - id >= WINDOW) {
-			return s;
+		if (s->from == at + 1) {
+			ids->skipped -= s->jump;
+			ids->sequences++;
+			s->first = s->landed;
+			s->jump = s->from = 0;
 		}
 	}
-	return NULL;
+}
+
+static void fill_gap(struct frame_ids *ids, struct frame_ids_sequence *s, uint64_t id)
+{
+	s->seen |= UINT64_C(1) << (s->last - id);
+	s->jump -= s->jump > 0 && id < s->landed;
+	ids->skipped--;
+	ids->out_of_order++;
+}
+
+static void jump(struct frame_ids *ids, size_t at, uint64_t id)
+{
+	const uint64_t last = ids->sequence[at].last;
+	struct frame_ids_sequence *s = start(ids, id);
+	s->first = last;
+	s->jump = id - last - 1;
+	s->from = at + 1;
+	ids->skipped += s->jump;
 }
 
 bool frame_ids_append(struct frame_ids *ids, uint64_t id)
 {
-	struct frame_ids_sequence *nearest = NULL;
+	size_t nearest = 0;
 	uint64_t best = UINT64_MAX;
 	ids->taken++;
 	for (size_t i = 0; i < ids->count; i++) {
-		uint64_t d = distance(&ids->sequence[i], id);
-		if (d < best) {
+		const struct frame_ids_sequence *s = &ids->sequence[i];
+		uint64_t d = distance(s, id);
+		if (d < best || (d == best && s->used > ids->sequence[nearest].used)) {
 			best = d;
-			nearest = &ids->sequence[i];
+			nearest = i;
 		}
 	}
-	if (nearest && id < nearest->last) {
-		nearest->seen |= UINT64_C(1) << (nearest->last - id);
-		nearest->used = ids->taken;
-		ids->out_of_order++;
-		ids->skipped--;
-		nearest->jump -=
-			nearest->jump > 0 && id > nearest->jumped_at && id < nearest->landed;
+	if (best == UINT64_MAX) {
+		start(ids, id);
+		ids->sequences++;
+		return false;
+	}
+	struct frame_ids_sequence *s = &ids->sequence[nearest];
+	const uint64_t ahead = id - s->last;
+	s->used = ids->taken;
+	if (id < s->last) {
+		fill_gap(ids, s, id);
 		return true;
 	}
-	struct frame_ids_sequence *jumped = jumped_over(ids, id);
-	if (jumped && best > 0) {
-		ids->skipped -= jumped->jump;
-		jumped->first = jumped->landed;
-		jumped->jump = 0;
-		nearest = NULL;
-	}
-	if (nearest) {
-		nearest->used = ids->taken;
-		advance(ids, nearest, id);
+	if (ahead < WINDOW) {
+		part_from(ids, nearest);
+		ids->skipped += ahead - 1;
+		s->seen = s->seen << ahead | 1;
+		s->last = id;
 	} else {
-		start(ids, id);
+		jump(ids, nearest, id);
 	}
 	return false;
 }

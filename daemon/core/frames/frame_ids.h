@@ -10,9 +10,8 @@
  *   FRAME_IDS_SEQUENCES.
  * - Ids jumped over are skipped. An id that comes behind the last one of its sequence is out of
  *   order and no longer skipped.
- * - When the id right behind the start of the newest jump comes too late for that (more than 63
- *   behind), the jump was none: two sequences are distinguished from then on, and nothing was
- * skipped.
+ * - A jump over more than 63 ids may be one to another sequence: when the one from which it began
+ *   goes on, it was, and nothing was skipped. So workers that each have a range of ids lose none.
  */
 #pragma once
 
@@ -20,16 +19,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FRAME_IDS_SEQUENCES = 4, FRAME_IDS_JUMP = 4096 };
+enum { FRAME_IDS_SEQUENCES = 16, FRAME_IDS_JUMP = 4096 };
 
 struct frame_ids_sequence {
-	uint64_t last;	    /* the highest id so far */
-	uint64_t seen;	    /* bit n: last - n came; n < 64 */
-	uint64_t first;	    /* ids before it are of no gap */
-	uint64_t jumped_at; /* last before the newest jump over 63 */
-	uint64_t landed;    /* the id after that jump */
-	uint64_t jump;	    /* ids it skipped that did not come since; 0 = none */
-	uint64_t used;	    /* number of the newest id taken */
+	uint64_t last;	 /* the highest id so far */
+	uint64_t seen;	 /* bit n: last - n came; n < 64 */
+	uint64_t first;	 /* ids before it are of no gap */
+	uint64_t landed; /* the id with which it began */
+	uint64_t jump;	 /* ids skipped before that which did not come since; 0 = none */
+	uint64_t from;	 /* index of the sequence that it may be the rest of, + 1; 0 = none */
+	uint64_t used;	 /* number of the newest id taken */
 };
 
 /* Zeroed = nothing seen. */

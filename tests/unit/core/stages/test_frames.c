@@ -466,6 +466,18 @@ START_TEST(two_cameras_have_their_own_sequences)
 	ck_assert_uint_eq(near_by.skipped, 0);
 	ck_assert_uint_eq(near_by.out_of_order, 0);
 	ck_assert_uint_eq(near_by.sequences, 2);
+	struct frame_ids workers = {0}; /* each with a range of ids; one loses one, one is late */
+	for (uint64_t i = 0; i < 50; i++) {
+		for (uint64_t k = 1; k <= 8; k++) {
+			if (k != 3 || i != 20) {
+				frame_ids_append(
+					&workers, k * 1000 + (k == 8 && i > 1 ? i ^ 1 : i));
+			}
+		}
+	}
+	ck_assert_uint_eq(workers.skipped, 1);
+	ck_assert_uint_eq(workers.out_of_order, 24);
+	ck_assert_uint_eq(workers.sequences, 8);
 	for (uint64_t i = 0; i < 500; i++) { /* both count from 0 */
 		frame_ids_append(&same, i);
 		if (i % 10 != 9) {
