@@ -204,7 +204,7 @@ def test_a_real_sshd():
         hosts = json.loads(ctl("-j", "-H", f"{me},nobody@127.0.0.1", "status").stdout)["hosts"]
         assert hosts[0]["status"]["temperature_celsius"] == 50 and "ssh failed" in hosts[1]["reason"], hosts
         # a follower whose daemon goes away
-        with program([CTL, "-H", me, "events", "--follow"], here, stdout=subprocess.PIPE) as follower:
+        with program([CTL, "--timeout", "30", "-H", me, "events", "--follow"], here, stdout=subprocess.PIPE) as follower:
             assert follower.stdout.readline()
             daemon.call("Mark", label="while following")
             until("it is shown", lambda: b"while following" in follower.stdout.readline())

@@ -21,7 +21,7 @@ static struct {
 	const char *reply;
 	size_t length;
 	int listener;
-	bool silent, endless;
+	bool silent, endless, joined;
 	pthread_t thread;
 } server;
 
@@ -84,16 +84,32 @@ static void answer(const char *reply)
 	memset(server.call, 0, sizeof(server.call));
 	server.reply = reply;
 	server.length = reply ? strlen(reply) + 1 : 0;
+	server.joined = false;
 	ck_assert_int_eq(pthread_create(&server.thread, NULL, serve, NULL), 0);
 }
 
 static const char *called(void)
 {
-	pthread_join(server.thread, NULL);
+	if (!server.joined) {
+		pthread_join(server.thread, NULL);
+		server.joined = true;
+	}
 	return server.call;
 }
 
 static const char fine[] = "{\"parameters\":{\"session\":{\"name\":\"day.2\",\"app\":\"cam\"}}}";
+
+/* Again, where a busy machine took longer to answer than the library waits. */
+static void start_day(const struct edgeprof_session *options)
+{
+	int r = -ETIMEDOUT;
+	for (int tries = 0; r == -ETIMEDOUT && tries < 5; tries++) {
+		answer(fine);
+		r = edgeprof_session_start("day", options);
+		called();
+	}
+	ck_assert_int_eq(r, 0);
+}
 
 START_TEST(start_sends_app_tags_and_the_number_of_threads)
 {
@@ -229,8 +245,7 @@ START_TEST(an_older_structure_is_read_as_far_as_it_goes)
 	struct edgeprof_session options = {
 		.size = offsetof(struct edgeprof_session, warmup), .tags = tags, .tag_count = 1};
 	options.frames = 7;
-	answer(fine);
-	ck_assert_int_eq(edgeprof_session_start("day", &options), 0);
+	start_day(&options);
 	ck_assert_ptr_nonnull(strstr(called(), "{\"name\":\"a\",\"value\":\"b\"}"));
 	ck_assert_ptr_null(strstr(server.call, "frames"));
 }
@@ -257,8 +272,7 @@ START_TEST(a_child_of_a_fork_meanwhile_has_no_session)
 	ck_assert_int_eq(WEXITSTATUS(status), ENXIO);
 	pthread_join(thread, NULL);
 	close(fd);
-	answer(fine);
-	ck_assert_int_eq(edgeprof_session_start("day", NULL), 0);
+	start_day(NULL);
 	called();
 	child = fork();
 	if (child == 0) {
