@@ -26,7 +26,8 @@ static struct frame_ids_sequence *start(struct frame_ids *ids, uint64_t id)
 	}
 	const size_t at = (size_t)(s - ids->sequence);
 	for (size_t i = 0; i < ids->count; i++) {
-		ids->sequence[i].from *= ids->sequence[i].from != at + 1;
+		struct frame_ids_sequence *rest = &ids->sequence[i];
+		rest->from = rest->from == at + 1 ? 0 : rest->from;
 	}
 	*s = (struct frame_ids_sequence){
 		.last = id, .seen = 1, .first = id, .landed = id, .used = ids->taken};

@@ -106,7 +106,7 @@ struct metric_reason metric_reason(const struct metric *metric, uint64_t now_ns)
 void metrics_commit(struct metrics *metrics, struct source *source, uint64_t t_ns);
 
 struct metric *metrics_find(struct metrics *metrics, const char *name);
-/* Its value; NAN: null, or there is no such metric. */
+/* The value of the metric with this name. NAN if it is null or there is no such metric. */
 double metrics_value(struct metrics *metrics, const char *name);
 
 /* Iterates in slot order: start with 0; *cursor is the state. NULL at the end. Safe across adds. */
