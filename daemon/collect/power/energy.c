@@ -135,8 +135,11 @@ static int energy_sample(const struct collector_context *ctx, void *state)
 						: "integral of power/total";
 	metric_set(energy->metric[GAP], (double)integral->gap_ns / 1e9);
 	set_budget(ctx->core->modes, energy);
-	metric_set_or_null(energy->metric[TOTAL], integral->millijoules,
-		integral->seen ? NULL : "power/total has no reading yet");
+	if (integral->seen) { /* up to the last reading of the power, not up to now */
+		metric_set_at(energy->metric[TOTAL], integral->millijoules, integral->last_ns);
+	} else {
+		metric_set_null(energy->metric[TOTAL], "power/total has no reading yet");
+	}
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * energy.c: computes energy of frames and stages. The energy collector and the sample tick run at
- * their own times, so an interval here is one between two commits of energy/total, and frames
- * count with the interval in which they were sampled.
+ * their own times, so an interval here is one between two values of energy/total, as long as the
+ * readings of the power that they end with are apart, and frames count with the interval in which
+ * they were sampled.
  */
 #include "daemon/core/apps/energy.h"
 
@@ -21,7 +22,7 @@ static bool interval_of(struct apps *apps, uint64_t now_ns, double *millijoules,
 	struct app_energy_meter now = {.begun = true};
 	if (energy && !isnan(energy->value)) {
 		now.millijoules = energy->value;
-		now.t_ns = energy->t_ns;
+		now.t_ns = metric_time_ns(energy);
 	} else if (power && !isnan(power->value)) {
 		now.of_power = true;
 		now.t_ns = now_ns;

@@ -344,6 +344,7 @@ START_TEST(energy_follows_every_commit_of_whoever_tells_the_total)
 	commit_power(total, 3000, t_ns + SECOND / 5);
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	bench_expect(&bench, "energy/total", 500);
+	ck_assert_uint_eq(metric_time_ns(bench_metric(&bench, "energy/total")), t_ns + SECOND / 5);
 	bench_expect(&bench, "energy/gap_time", 0);
 	ck_assert_str_eq(bench_metric(&bench, "energy/total")->origin, "integral of power/total");
 	commit_power(total, NAN, t_ns + SECOND);

@@ -716,8 +716,11 @@ START_TEST(energy_is_shared_out_to_frames_and_stages)
 			send(p, 0, PROTO_KIND_FRAME, 0, i * 40, i * 40 + 30, i);
 		}
 		drained(p->app, second * 1000 + 1000);
-		metric_set(energy, 1000 + (double)second * 5000);
-		metrics_commit(metrics, board, T0 + (second + 1) * S);
+		/* each second of it is one of the power's, whenever it is told */
+		const uint64_t late_ns = second % 2 * 100 * MS;
+		metric_set_at(
+			energy, 1000 + (double)second * 5000, T0 + (second + 1) * S - 200 * MS);
+		metrics_commit(metrics, board, T0 + (second + 1) * S - late_ns);
 		apps_sample(apps, T0 + (second + 1) * S);
 		apps_sample(apps, T0 + (second + 1) * S + 1); /* no new reading: nothing changes */
 	}
