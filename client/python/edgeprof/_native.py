@@ -66,12 +66,15 @@ def new_stage(
     """stage() of a new name, or with options."""
     index = process.declare_stage(name, category, unit)
     own = L.NO_FRAME if frame is None else u64(frame, "frame")
+    plain = frame is None and not attributes and not cpu_time
     if _tasks.look():
         numbers, of_task = process.numbers(attributes), None if frame is None else own
-        make = functools.partial(_fast.new, index)
-        return _tasks.TaskStage(make, None, of_task, index, numbers, cpu_time, emit)
+        plan = _tasks.Plan(functools.partial(_fast.new, index), None, of_task, index, numbers, cpu_time, emit)
+        if plain and index >= 0:
+            _fast.plans[name if unit is None else (name, unit)] = plan
+        return plan()
     scope = _fast.new(index, own)
-    if frame is None and not attributes and not cpu_time:
+    if plain:
         return scope
     return Detailed(scope, index, process.numbers(attributes), cpu_time, emit)
 

@@ -268,13 +268,24 @@ def _new(
     key = name if unit is None else (name, unit)
     own = None if frame is None else u64(frame, "frame")
 
+    made: Any = None
+
     def make(frame: Optional[int]) -> Any:
-        return Framed(current(), name, index, frame) if index >= 0 else Unplaced(name)
+        nonlocal made
+        scope = made  # the one before, unless that is open or another thread's
+        if index < 0:
+            return Unplaced(name)
+        if scope is None or scope.hot is not None or scope.thread.ident != get_ident():
+            scope = made = Framed(current(), name, index, frame)
+        scope.own, scope.generation = frame, process.generation
+        return scope
 
     if _tasks.look() and not process.off:
         say_name = name if process.print else None
-        numbers = process.numbers(attributes)
-        return _tasks.TaskStage(make, say_name, own, index, numbers, cpu_time, emit)
+        plan = _tasks.Plan(make, say_name, own, index, process.numbers(attributes), cpu_time, emit)
+        if plan.plain and own is None and index >= 0 and not process.print:
+            current().scopes[key] = plan
+        return plan()
     if frame is not None or attributes or cpu_time:
         return Detailed(make(own), index, process.numbers(attributes), cpu_time, emit)
     if index < 0:
@@ -299,8 +310,11 @@ def stage(
         scope = local.scopes[name if unit is None else (name, unit)]
     except (AttributeError, KeyError, TypeError):
         return _new(name, frame, unit, category, attributes, cpu_time)
-    if scope.hot is None and frame is None and not attributes and not cpu_time:
-        return scope
+    if frame is None and not attributes and not cpu_time:
+        if scope.hot is None:
+            return scope
+        if scope.hot is _tasks.Plan:
+            return _tasks.TaskStage(scope)
     return _new(name, frame, unit, category, attributes, cpu_time)
 
 

@@ -75,7 +75,10 @@ def _node() -> Optional[Node]:
 
 def _shown() -> List[Node]:
     """The stages of tasks that the thread shows as open. One that ended took along what was above it."""
-    shown: List[Node] = _local.__dict__.setdefault("shown", [])
+    try:
+        shown: List[Node] = _local.shown
+    except AttributeError:
+        shown = _local.shown = []
     for i, node in enumerate(shown):
         if not node.open:
             del shown[i:]
@@ -83,18 +86,24 @@ def _shown() -> List[Node]:
     return shown
 
 
-def here() -> Tuple[int, int]:
-    """The frame, and how many stages are open."""
-    node = _node()
+def _inside(node: Optional[Node]) -> Tuple[int, int]:
     if node is not None:
         return node.frame, node.depth
     frame, depth = Recorder.thread()
     return frame, max(0, depth - len(_shown()))
 
 
+def here() -> Tuple[int, int]:
+    """The frame, and how many stages are open."""
+    return _inside(_node())
+
+
 def enter_frame(frame: int) -> Optional[Node]:
     """Its leave() ends it; None: the thread's will do."""
-    return Node(frame, here()[1], _node(), None) if look() else None
+    if not look():
+        return None
+    outer = _node()
+    return Node(frame, _inside(outer)[1], outer, None)
 
 
 class _Hidden:
@@ -117,38 +126,55 @@ class _Hidden:
         return self.start, self.frame
 
 
-class TaskStage:
-    """A stage, which any task or thread may enter at any time. make: a scope of the recorder's in a frame; name:
-    to be printed, or None; own: its frame, or None: the task's."""
+class Plan:
+    """What a stage() was asked for. make: a scope of the recorder's in a frame; name: to be printed, or None;
+    own: its frame, or None: the task's."""
 
-    __slots__ = ("_make", "_name", "_own", "_index", "_numbers", "_cpu_time", "_emit", "_nodes")
+    __slots__ = ("make", "name", "own", "index", "numbers", "cpu_time", "emit", "plain", "hot")
 
     def __init__(
         self, make: Callable[[int], Any], name: Optional[str], own: Optional[int], index: int, numbers: Numbers,
         cpu_time: bool, emit: Any,
     ) -> None:  # fmt: skip
-        self._make = make
-        self._name = name
-        self._own = own
-        self._index = index
-        self._numbers = numbers
-        self._cpu_time = cpu_time
-        self._emit = emit
+        self.make = make
+        self.name = name
+        self.own = own
+        self.index = index
+        self.numbers = numbers
+        self.cpu_time = cpu_time
+        self.emit = emit
+        self.plain = not numbers and not cpu_time
+        self.hot: Any = Plan  # among the scopes of a thread
+
+    def __call__(self) -> "TaskStage":
+        return TaskStage(self)
+
+
+class TaskStage:
+    """A stage, which any task or thread may enter at any time, and again while it is open."""
+
+    __slots__ = ("_plan", "_nodes")
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._nodes: List[Node] = []
 
     def __enter__(self) -> "TaskStage":
-        outer, (frame, depth), shown = _node(), here(), _shown()
-        if self._own is not None:
-            frame = self._own
+        plan, outer, shown = self._plan, _node(), _shown()
+        frame, depth = _inside(outer)
+        if plan.own is not None:
+            frame = plan.own
         node = Node(frame, depth + 1, outer, self)
         self._nodes.append(node)
         if not shown or (outer is not None and outer.stage is shown[-1]):
             shown.append(node)
-            scope = self._make(frame)
+            scope = plan.make(frame)
         else:
-            scope = _Hidden(self._name, frame)
-        node.run = Detailed(scope, self._index, self._numbers, self._cpu_time, self._emit, depth)
-        node.run.__enter__()
+            scope = _Hidden(plan.name, frame)
+        if not plan.plain:
+            scope = Detailed(scope, plan.index, plan.numbers, plan.cpu_time, plan.emit, depth)
+        node.run = scope
+        scope.__enter__()
         return self
 
     def _take(self) -> Optional[Node]:
@@ -163,10 +189,20 @@ class TaskStage:
         return node
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        node = self._take()
-        if node is not None:
+        end, node, plan = monotonic_ns(), self._take(), self._plan
+        if node is None:
+            return
+        if plan.plain:
+            closed = node.run.close()
+            if closed is not None:
+                start, frame = closed
+                failed = 0 if kind is None else L.FAILED
+                plan.emit(
+                    plan.index, L.COMPLETE, end - start, failed, L.NOT_MEASURED, start, frame, node.depth - 1
+                )
+        else:
             node.run.__exit__(kind, error, trace)
-            node.leave()
+        node.leave()
 
 
 def _child_forked() -> None:

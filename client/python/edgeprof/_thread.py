@@ -195,6 +195,7 @@ class Thread:
         self._scratch()
         for scope in self.scopes.values():
             scope.hot = None
+        self.scopes.clear()
         for view in old:
             view.release()
         process.threads.add(self)
@@ -255,11 +256,11 @@ def emit(
     stages that are open, unless depth says how many there are. False: it was dropped."""
     thread = current()
     now = time.monotonic_ns()
-    own, opened = _tasks.here() if _tasks.active else (thread.frame, thread.depth)
+    if frame is None or depth < 0:
+        own, opened = _tasks.here() if _tasks.active else (thread.frame, thread.depth)
+        frame, depth = own if frame is None else frame, opened if depth < 0 else depth
     if kind == L.COMPLETE:
-        flags |= depth_flags(opened if depth < 0 else depth) | (L.OF_TASK if _tasks.active else 0)
-    if frame is None:
-        frame = own
+        flags |= depth_flags(depth) | (L.OF_TASK if _tasks.active else 0)
     return thread.write(now, index, kind, flags, cpu_us, now if start is None else start, value, frame)
 
 

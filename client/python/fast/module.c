@@ -9,6 +9,7 @@
 
 struct state {
 	PyObject *names;	   /* {name, or (name, unit): declaration index} */
+	PyObject *plans;	   /* the same: what makes a stage once tasks were seen */
 	PyObject *unit, *category; /* the words */
 	PyTypeObject *stage;
 };
@@ -60,11 +61,14 @@ static PyObject *known_key(const struct state *state, PyObject *args, PyObject *
 static PyObject *fast_stage(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	const struct state *state = PyModule_GetState(module);
-	PyObject *key = fast_tasks ? NULL : known_key(state, args, kwargs);
-	PyObject *index = key ? PyDict_GetItemWithError(state->names, key) : NULL;
+	PyObject *key = known_key(state, args, kwargs);
+	PyObject *known = fast_tasks ? state->plans : state->names;
+	PyObject *found = key && known ? PyDict_GetItemWithError(known, key) : NULL;
 	Py_XDECREF(key);
-	if (index != NULL) {
-		return stage_new(state->stage, (int)PyLong_AsLong(index), EDGEPROF_NO_FRAME);
+	if (found) {
+		return fast_tasks ? PyObject_CallObject(found, NULL)
+				  : stage_new(state->stage, (int)PyLong_AsLong(found),
+					    EDGEPROF_NO_FRAME);
 	}
 	PyErr_Clear(); /* not hashable: Python says what it should be */
 	Py_INCREF(args);
@@ -160,18 +164,39 @@ static int module_exec(PyObject *module)
 		!(state->stage = (PyTypeObject *)PyType_FromSpec(&stage_spec)) ||
 		!(state->unit = PyUnicode_InternFromString("unit")) ||
 		!(state->category = PyUnicode_InternFromString("category")) ||
-		!(state->names = PyDict_New())) {
+		!(state->names = PyDict_New()) || !(state->plans = PyDict_New())) {
 		return -1;
 	}
 	functions[0].ml_doc = PyBytes_AsString(help); /* for good: help is never released */
-	return PyObject_SetAttrString(module, "names", state->names);
+	return PyObject_SetAttrString(module, "names", state->names) < 0
+		       ? -1
+		       : PyObject_SetAttrString(module, "plans", state->plans);
 }
 
-/* No circle goes through the state: it needs no traversal. */
+/* Only plans refer to what may refer to the module. */
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+	const struct state *state = PyModule_GetState(module);
+	if (state) {
+		Py_VISIT(state->plans);
+	}
+	return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+	struct state *state = PyModule_GetState(module);
+	if (state) {
+		Py_CLEAR(state->plans);
+	}
+	return 0;
+}
+
 static void module_free(void *module)
 {
 	struct state *state = PyModule_GetState(module);
 	if (state) {
+		Py_CLEAR(state->plans);
 		Py_CLEAR(state->names);
 		Py_CLEAR(state->unit);
 		Py_CLEAR(state->category);
@@ -186,6 +211,8 @@ static struct PyModuleDef definition = {
 	.m_size = sizeof(struct state),
 	.m_methods = functions,
 	.m_slots = (PyModuleDef_Slot[]){{Py_mod_exec, module_exec}, {0, NULL}},
+	.m_traverse = module_traverse,
+	.m_clear = module_clear,
 	.m_free = module_free,
 };
 

@@ -178,13 +178,19 @@ PyObject *fast_emit(PyObject *module, PyObject *args)
 	const struct local *l = fast_local();
 	int index, given = -1;
 	unsigned kind, flags = 0, cpu_us = PROTO_CPU_NOT_MEASURED;
-	unsigned long long value, start_ns = 0, frame;
+	unsigned long long value, start_ns = 0, frame = 0, own;
 	uint32_t depth;
 	bool written = true;
-	if (!fast_context(l, &frame, &depth) ||
-		!PyArg_ParseTuple(args, "iIK|IIKKi:emit", &index, &kind, &value, &flags, &cpu_us,
-			&start_ns, &frame, &given)) {
+	if (!PyArg_ParseTuple(args, "iIK|IIKKi:emit", &index, &kind, &value, &flags, &cpu_us,
+		    &start_ns, &frame, &given)) {
 		return NULL;
+	}
+	const bool framed = PyTuple_Size(args) > 6;
+	if (!framed || given < 0) {
+		if (!fast_context(l, &own, &depth)) {
+			return NULL;
+		}
+		frame = framed ? frame : own;
 	}
 	if (kind == PROTO_KIND_COMPLETE) {
 		complete(index, flags, cpu_us, start_ns, value, frame,
