@@ -3,6 +3,7 @@
 """What recording costs a Python program, under the distribution's interpreter, attached to a daemon: the forms
 of edgeprof beside the profilers that the guides for edge devices show and an empty `with`. In random order in
 the same run, medians of rounds. With a module that was built with its C extension, and in pure Python."""
+import asyncio
 import collections
 import contextlib
 import os
@@ -116,21 +117,31 @@ def measure(flavour):
         row = Row("capture", "capture", "capture", begins_frame=True)
         loops.update(capture=called(capture), wrapped=called(_timed(capture, row, "bench")))
     times = collections.defaultdict(list)
-    for _ in range(ROUNDS):
-        for name in random.sample(list(loops), len(loops)):
-            begin = time.perf_counter_ns()
-            loops[name](range(CALLS))
-            times[name].append((time.perf_counter_ns() - begin) / CALLS)
-            # a round has no pauses: what is measured is a stage that is recorded
-            patience = time.monotonic() + 1
-            while edgeprof.counts()["in_ring"] > 1000 and time.monotonic() < patience:
-                time.sleep(0.002)
+
+    def run(loops):
+        for _ in range(ROUNDS):
+            for name in random.sample(list(loops), len(loops)):
+                begin = time.perf_counter_ns()
+                loops[name](range(CALLS))
+                times[name].append((time.perf_counter_ns() - begin) / CALLS)
+                # a round has no pauses: what is measured is a stage that is recorded
+                patience = time.monotonic() + 1
+                while edgeprof.counts()["in_ring"] > 1000 and time.monotonic() < patience:
+                    time.sleep(0.002)
+
+    async def task():
+        run({"task": loops["stage"]})
+
+    run(loops)
+    asyncio.run(task())  # the last: from the first stage in a running loop on, each is one of a task
     cost = {name: statistics.median(list_) - statistics.median(times["nothing"]) for name, list_ in times.items()}
     if flavour == "pure":
         print(f"python.pure.stage {cost['stage']:.6g}\npython.pure.stage.floor {cost['guide with']:.6g}")
+        print(f"python.pure.task {cost['task']:.6g}")
         print(f"python.pure.kept {cost['kept'] / cost['stage']:.6g}")
         print(f"python.pure.wrapped {(cost['wrapped'] - cost['capture']) / cost['guide with']:.6g}")
     else:
+        print(f"python.fast.task {cost['task']:.6g}")
         for name, floor in (("stage", "guide with"), ("frame", "empty"), ("kept", "empty"), ("profiler", "guide start")):
             print(f"python.fast.{name} {cost[name]:.6g}\npython.fast.{name}.floor {cost[floor]:.6g}")
     sys.stdout.flush()
@@ -150,9 +161,9 @@ def module_path(harness):
 def main():
     from common import harness, skipped
 
-    wanted = [f"python.fast.{name}" for name in ("stage", "frame", "kept", "profiler")]
+    wanted = [f"python.fast.{name}" for name in ("stage", "frame", "kept", "profiler", "task")]
     if not os.access(INTERPRETER, os.X_OK):
-        return skipped(*wanted, *(f"python.pure.{name}" for name in ("stage", "kept", "wrapped")), why=f"no {INTERPRETER}")
+        return skipped(*wanted, *(f"python.pure.{name}" for name in ("stage", "kept", "wrapped", "task")), why=f"no {INTERPRETER}")
     failed = 0
     with harness.Daemon() as daemon:
         path = module_path(harness)

@@ -47,9 +47,11 @@ ROWS = [
       for key, what, bar, floor in (
           ("stage", "with stage()", 200, "a contextmanager profiler"), ("frame", "with frame()", 350, "an empty with"),
           ("kept", "with a kept object", 200, "an empty with"), ("profiler", "StageProfiler start, stop", 300, "a start/stop profiler"))),
+    Row("python.fast.task", "Python with the C extension: with stage() in an asyncio loop", "ns"),
     Row("python.pure.stage", "pure Python: with stage()", "ns", 1250, 800, "ns, a contextmanager profiler"),
     Row("python.pure.kept", "pure Python: a kept object : with stage()", "x", 1),
     Row("python.pure.wrapped", "pure Python: capture under edgeprof run : contextmanager profiler", "x", 2.34),
+    Row("python.pure.task", "pure Python: with stage() in an asyncio loop", "ns"),
     Row("drain.events", "drain, writer on another core, a stage event", "ns", 25, 18, "ns, reading it", "brubeck 126, statsite 556, npm's statsd 5305"),
     Row("drain.ids", "the same, of one of 8 stages with a frame's id", "ns", 35, None, "ns, reading it"),
     Row("drain.frames", "the same, a record of frames of 8 stages", "ns", 35, None, "ns, reading it"),
