@@ -181,7 +181,7 @@ static int load_file(const char *path, struct config *config, struct config_erro
 	struct stat st;
 	int r = fstat(fd, &st) < 0 ? -errno : 0;
 	if (r == 0 && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
-		r = -EISDIR;
+		r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	}
 	if (r < 0) {
 		close(fd);
@@ -234,7 +234,8 @@ static bool is_lasting(int error)
 /* r: -errno of reading path. What is lasting is one of the errors, and 0 then. */
 static int cannot_read(struct config_errors *errors, const char *path, int r)
 {
-	add_error(errors, "%s: cannot be read: %s", path, strerror(-r));
+	add_error(errors, "%s: cannot be read: %s", path,
+		r == -EINVAL ? "Not a regular file" : strerror(-r));
 	return is_lasting(-r) ? 0 : r;
 }
 

@@ -77,10 +77,17 @@ START_TEST(absent_explicit_file_is_enoent)
 }
 END_TEST
 
-START_TEST(folder_instead_of_a_file_is_told)
+START_TEST(folder_or_pipe_instead_of_a_file_is_told)
 {
+	char pipe_path[sizeof(dir) + 8];
 	ck_assert_int_eq(config_load(dir, &config, &errors), -EINVAL);
-	ck_assert_ptr_nonnull(strstr(errors.text[0], "cannot be read"));
+	ck_assert_ptr_nonnull(strstr(errors.text[0], "cannot be read: Is a directory"));
+	snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", dir);
+	ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
+	errors.count = 0;
+	ck_assert_int_eq(config_load(pipe_path, &config, &errors), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(errors.text[0], "cannot be read: Not a regular file"));
+	unlink(pipe_path);
 }
 END_TEST
 
