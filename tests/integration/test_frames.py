@@ -162,7 +162,8 @@ def test_slow_frames_tell_where_the_time_went():
         assert frames["longest_consecutive_misses"] >= 1 and frames["slow_count"] == frames["misses"], frames
         reply = daemon.call("GetFrames", app="cam", slow=True, recent=32)
         slow = [f for f in reply["list"] if f["frame"] % 10 == 9]
-        assert [f["frame"] for f in slow] == list(range(99, 0, -10)), [f["frame"] for f in slow]
+        found, full = [f["frame"] for f in slow], len(reply["list"]) == 32  # others are slow on a busy machine
+        assert len(found) >= 3 and found == list(range(99, 0, -10))[: len(found) if full else None], found
         for frame in slow:
             assert frame["missed"] and frame["end_to_end_ms"] > 40, frame
             assert frame["voluntary_switches"] >= 2, frame

@@ -143,10 +143,11 @@ def test_all_features_work_in_the_sandbox():
         assert call("GetSelf")["history_persist_state"] == "ok", call("GetSelf")
     until("the reports of apps that ended", lambda: {"camera.txt", "py.txt"} <= {
         file.name for file in (RUN_DIR / "reports").iterdir()})
+    until("its session", lambda: list((STATE / "sessions").glob("*trial*")))
     user = pwd.getpwnam("edgeprof").pw_uid
     for name in ("history", "recordings", "sessions"):
         assert (STATE / name).stat().st_uid == user, name
-    assert list((STATE / "sessions").glob("*trial*")) and list((STATE / "recordings").iterdir())
+    assert list((STATE / "recordings").iterdir())
 
 
 @contextlib.contextmanager
