@@ -59,9 +59,8 @@ static int parse_percent(const char *text, double *ret)
 	return parse_load(text, 1, ret);
 }
 
-/* "NPU load:  Core0: 45%, Core1:  0%," (Rockchip's debugfs) is their mean; "100@…Hz" is what its
- * drivers of NPU and codecs say whatever these do: they do not measure. */
-static int parse_engine(const char *text, double *ret)
+/* "NPU load:  Core0: 45%, Core1:  0%," (Rockchip's debugfs) is their mean. */
+static int parse_cores(const char *text, double *ret)
 {
 	double sum = 0, cores = 0;
 	uint64_t value;
@@ -72,17 +71,8 @@ static int parse_engine(const char *text, double *ret)
 			cores++;
 		}
 	}
-	if (cores > 0) {
-		*ret = sum / cores;
-		return 0;
-	}
-	int r = parse_percent(text, ret);
-	return r == 0 && *ret == 100 ? -EOPNOTSUPP : r;
-}
-
-static const char *engine_reason(int error)
-{
-	return error == -EOPNOTSUPP ? "not measured by its driver" : device_file_reason(error);
+	*ret = sum / cores;
+	return cores > 0 ? 0 : -EBADMSG;
 }
 
 /* The clock of the memory controller is left to another source that exposes it. */
@@ -101,8 +91,8 @@ static bool is_clock_known(const struct naming *naming)
 static const struct gauge_kind permille = {
 	.unit = UNIT_PERCENT, .max = 100, .parse = parse_permille};
 static const struct gauge_kind percent = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_percent};
-static const struct gauge_kind engine = {
-	.unit = UNIT_PERCENT, .max = 100, .parse = parse_engine, .reason = engine_reason};
+static const struct gauge_kind engine = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_percent};
+static const struct gauge_kind cores = {.unit = UNIT_PERCENT, .max = 100, .parse = parse_cores};
 static const struct gauge_kind hertz = {.unit = UNIT_HERTZ, .max = HERTZ_MAX};
 static const struct gauge_kind megahertz = {.unit = UNIT_HERTZ, .scale = 1e6, .max = HERTZ_MAX};
 static const struct gauge_kind emc_clock = {
@@ -229,7 +219,7 @@ static int gpu_probe(const struct collector_context *ctx, void *state)
 	add_first(values, &permille, "gpu/utilization", "sys/devices/gpu.0/load");
 	add_first(values, &permille, "gpu/utilization", "sys/devices/platform/gpu.0/load");
 	if (root_read(values->root, DEBUG "/rknpu/load", text, sizeof(text)) > 0) {
-		add_first(values, &engine, "engine/npu/utilization", DEBUG "/rknpu/load");
+		add_first(values, &cores, "engine/npu/utilization", DEBUG "/rknpu/load");
 	}
 	int r = device_each(values->root, DEVFREQ, "", add_device, values);
 	add_drm(values);
@@ -253,13 +243,28 @@ static void set_emc_share(const struct gauge *gauge, struct metrics *metrics)
 		gauge->metric, why ? 0 : fmin(100, gauge->number * 1e5 / clock->value), why);
 }
 
+/* "100@…Hz" is what Rockchip's drivers of NPU and codecs say whatever these do: it counts from the
+ * first other load on. */
+static void set_engine(struct gauge *gauge)
+{
+	gauge->counts = gauge->counts || (gauge->result == 0 && gauge->number < 100);
+	if (gauge->result == 0 && !gauge->counts) {
+		metric_set_null(
+			gauge->metric, "not measured by its driver, or at 100 % since the start");
+	} else {
+		(void)gauge_set(gauge);
+	}
+}
+
 static int gpu_sample(const struct collector_context *ctx, void *state)
 {
 	const struct gauges *values = state;
 	for (size_t i = 0; i < values->count; i++) {
-		const struct gauge *gauge = gauges_at(values, i);
+		struct gauge *gauge = gauges_at(values, i);
 		if (gauge->kind == &emc_traffic) {
 			set_emc_share(gauge, ctx->core->metrics);
+		} else if (gauge->kind == &engine) {
+			set_engine(gauge);
 		} else {
 			(void)gauge_set(gauge);
 		}

@@ -128,8 +128,10 @@ START_TEST(a_constant_of_rockchip_is_no_load)
 	put_freq("fb000000.gpu", "300000000\n");
 	tree_write(&tree, "sys/class/devfreq/fb000000.gpu/load", "100@300000000Hz\n");
 	start("gpu");
-	bench_expect_null(&bench, "engine/npu/utilization", "not measured by its driver");
-	bench_expect_null(&bench, "engine/rkvenc-core/utilization", "not measured by its driver");
+	bench_expect_null(&bench, "engine/npu/utilization",
+		"not measured by its driver, or at 100 % since the start");
+	bench_expect_null(&bench, "engine/rkvenc-core/utilization",
+		"not measured by its driver, or at 100 % since the start");
 	bench_expect(&bench, "gpu/utilization", 100);
 	bench_finish(&bench);
 	tree_write(&tree, "sys/kernel/debug/rknpu/load",
@@ -142,6 +144,19 @@ START_TEST(a_constant_of_rockchip_is_no_load)
 	tree_write(&tree, "sys/kernel/debug/rknpu/load", "NPU load:  Core0: 450%,\n");
 	ck_assert_int_eq(bench_sample(&bench), 0);
 	bench_expect_null(&bench, "engine/npu/utilization", "out of range");
+	bench_finish(&bench);
+}
+END_TEST
+
+START_TEST(an_engine_that_was_seen_idle_may_be_at_100_percent)
+{
+	put_freq("fdab0000.npu", "1000000000\n");
+	tree_write(&tree, "sys/class/devfreq/fdab0000.npu/load", "99@1000000000Hz\n");
+	start("gpu");
+	bench_expect(&bench, "engine/npu/utilization", 99);
+	tree_write(&tree, "sys/class/devfreq/fdab0000.npu/load", "100@1000000000Hz\n");
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "engine/npu/utilization", 100);
 	bench_finish(&bench);
 }
 END_TEST
