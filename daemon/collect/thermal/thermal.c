@@ -3,8 +3,9 @@
  * below the lowest passive trip point, and the hottest of them temperature/max; cooling devices
  * (cur_state from 0 to max_state, higher is more cooling) are cooling/<type>. "Offline" has many
  * spellings: an error (EAGAIN of a power-gated Jetson GPU, ENODATA of a wifi card that is down), an
- * empty file, -256000, no temp at all. Constants and dummies never count in temperature/max. What a
- * cooling state means for throttling is decided elsewhere. Own key: exclude = globs of zone types,
+ * empty file, -256000, no temp at all. Constants and dummies never count in temperature/max, which
+ * yields to the processor's own chip (hwmon) where ACPI's zone is all there is. What a cooling
+ * state means for throttling is decided elsewhere. Own key: exclude = globs of zone types,
  * separated by blanks, that are skipped in temperature/max. */
 #include "daemon/collect/sched/registry.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "daemon/collect/lib/gauge.h"
+#include "daemon/collect/thermal/zones.h"
 #include "daemon/util/parse.h"
 
 enum { TRIPS_MAX = 32 };
@@ -32,7 +34,8 @@ struct zone {
 
 struct thermal {
 	struct gauges zones;
-	struct metric *max; /* NULL without zones */
+	bool exact;	    /* some zone is the processor's or the board's */
+	struct metric *max; /* NULL without zones, or where a chip is it */
 };
 
 static const char *cooling_reason(int error)
@@ -54,9 +57,6 @@ static const struct gauge_kind cooling = {.prefix = "cooling",
 	.reason = cooling_reason};
 
 static const char *const keys[] = {"exclude", NULL};
-
-/* Types that are constants: the PMIC of Jetsons (50 or 100 °C), Intel's 20 °C pseudo zone. */
-static const char constants[] = "PMIC-Die* PMIC INT3400*";
 
 /* The lowest passive trip; NAN without one. -274000 and 0 mean: not set. */
 static double passive_trip(const struct root *root, const char *folder)
@@ -98,7 +98,7 @@ static void add_zone(void *ctx, const struct root *root, const char *path, const
 			number < INT32_MAX;
 	zone->number = numbered ? (int)number : -1;
 	zone->zero_is_absent = fnmatch("SEN[0-9]*", type, 0) == 0;
-	zone->trip_celsius = device_matches(constants, type) ? NAN : passive_trip(root, path);
+	zone->trip_celsius = device_matches(ZONES_CONSTANT, type) ? NAN : passive_trip(root, path);
 }
 
 static void add_cooling(void *ctx, const struct root *root, const char *path, const char *name)
@@ -136,7 +136,7 @@ static int name_zone(struct zone *zone, struct naming *naming, const char *exclu
 	}
 	const char *name = gauge->metric->name + strlen("temperature/");
 	gauge->metric->zone = zone->number;
-	gauge->counts = !device_matches(constants, gauge->name) &&
+	gauge->counts = !device_matches(ZONES_CONSTANT, gauge->name) &&
 			!device_matches(exclude, gauge->name) && !device_matches(exclude, name);
 	if (isnan(zone->trip_celsius)) {
 		return 0;
@@ -145,17 +145,26 @@ static int name_zone(struct zone *zone, struct naming *naming, const char *exclu
 	return naming_add_shared(naming, path, UNIT_CELSIUS, false, &zone->headroom);
 }
 
+static int find_max(struct thermal *thermal, struct naming *naming)
+{
+	const struct gauge *first = gauges_at(&thermal->zones, 0); /* zones come before devices */
+	return first->kind == &temperature ? naming_add_shared(naming, "temperature/max",
+						     UNIT_CELSIUS, !thermal->exact, &thermal->max)
+					   : 0;
+}
+
 static int thermal_open(const struct collector_context *ctx, void *state)
 {
 	struct thermal *thermal = state;
 	struct gauges *zones = &thermal->zones;
 	struct naming naming;
-	int r = 0;
 	naming_init(&naming, ctx->core->metrics, ctx->source);
-	/* First, so that a zone whose type is "max" becomes max.2. Zones come before devices. */
-	if (((struct gauge *)gauges_at(zones, 0))->kind == &temperature) {
-		r = naming_add_exact(&naming, "temperature/max", UNIT_CELSIUS, &thermal->max);
+	for (size_t i = 0; i < zones->count; i++) {
+		const struct gauge *zone = gauges_at(zones, i);
+		thermal->exact |= zone->kind == &temperature && zone_is_exact(zone->name);
 	}
+	/* First, so that a zone whose type is "max" becomes max.2. */
+	int r = find_max(thermal, &naming);
 	r = r < 0 ? r : gauges_name(zones, &naming);
 	for (size_t i = 0; i < zones->count && r == 0; i++) {
 		r = name_zone(gauges_at(zones, i), &naming, source_option(ctx->options, keys[0]));
@@ -165,10 +174,14 @@ static int thermal_open(const struct collector_context *ctx, void *state)
 
 static int thermal_sample(const struct collector_context *ctx, void *state)
 {
-	(void)ctx;
-	const struct thermal *thermal = state;
+	struct thermal *thermal = state;
+	struct naming naming;
 	double max = NAN;
 	int hottest = -1;
+	if (!thermal->exact) {
+		naming_init(&naming, ctx->core->metrics, ctx->source);
+		(void)find_max(thermal, &naming);
+	}
 	for (size_t i = 0; i < thermal->zones.count; i++) {
 		const struct zone *zone = gauges_at(&thermal->zones, i);
 		const struct metric *metric = zone->gauge.metric;

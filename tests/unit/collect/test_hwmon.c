@@ -97,6 +97,39 @@ START_TEST(without_zones_the_hottest_chip_is_the_maximum_until_thermal_tells)
 }
 END_TEST
 
+/* ACPI's zone may be a constant. Whichever of the two opens first. */
+START_LOOP_TEST(the_processors_chip_is_the_maximum_where_acpi_has_the_only_zone, 0, 2)
+{
+	struct bench other;
+	struct bench *first = _i == 0 ? &bench : &other, *second = _i == 0 ? &other : &bench;
+	put("sys/class/thermal/thermal_zone0", "type", "acpitz\n");
+	put("sys/class/thermal/thermal_zone0", "temp", "16800\n");
+	put("sys/class/thermal/thermal_zone1", "type", "iwlwifi_1\n");
+	put("sys/class/thermal/thermal_zone1", "temp", "45000\n");
+	chip(0, "k10temp\n", "61125\n");
+	bench_make(&bench, tree.path, "hwmon");
+	bench_make(&other, tree.path, "thermal");
+	metrics_destroy(other.core.metrics);
+	other.core.metrics = bench.core.metrics;
+	ck_assert_int_eq(
+		sources_add(bench.core.sources, "thermal", 1000000000, &other.ctx.source), 0);
+	other.source = other.ctx.source;
+	ck_assert_int_eq(bench_open(first), 0);
+	ck_assert_int_eq(bench_sample(first), 0);
+	bench_expect(first, "temperature/max", _i == 0 ? 61.125 : 45);
+	ck_assert_int_eq(bench_open(second), 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(bench_sample(first), 0);
+		ck_assert_int_eq(bench_sample(second), 0);
+		bench_expect(&bench, "temperature/max", 61.125);
+		bench_expect(&bench, "temperature/acpitz", 16.8);
+	}
+	bench_close(&other);
+	ck_assert_int_eq(metrics_create(&other.core.metrics), 0);
+	bench_finish(&other);
+}
+END_TEST
+
 START_TEST(an_input_that_nothing_is_connected_to_is_no_maximum)
 {
 	chip(0, "k10temp\n", "48125\n");
