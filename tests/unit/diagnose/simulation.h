@@ -36,6 +36,7 @@ enum simulation_kind {
 	SIMULATE_STAGES,   /* stages without ids, one after the other */
 	SIMULATE_STATSD,   /* the same, but they are sent together, so that they seem to overlap */
 	SIMULATE_PIPELINE, /* stages on up to 3 threads with queues between them: ids only */
+	SIMULATE_TASKS,	   /* 3 frames at one time, each in a task of its own: asyncio, a pool */
 };
 
 struct simulation_stage {

@@ -365,6 +365,13 @@ static const struct row rows[] = {
 	FINE("statsd", .kind = SIMULATE_STATSD, .noise = 2),
 	FINE("ticks, target", .kind = SIMULATE_TICKS, .target_fps = 15),
 	FINE("sensors null", .missing = "c g t h e b p m s", .null = true),
+	FINE("tasks that end together", .kind = SIMULATE_TASKS, .camera_fps = -1, .sleeps = true),
+	FINE("tasks in any order", .kind = SIMULATE_TASKS, .camera_fps = -1, .noise = 6,
+		.sleeps = true),
+	FINE("a pool, out of order", .kind = SIMULATE_TASKS, .camera_fps = 40, .noise = 7,
+		.sleeps = true),
+	ROW(PAUSES, collects_garbage, 4, 0, "garbage collection in tasks", .kind = SIMULATE_TASKS,
+		.camera_fps = -1, .sleeps = true),
 };
 
 static bool is_missing(const struct row *row, const char *path)

@@ -19,6 +19,8 @@
 
 #define MISSES 2.0 /* percent: fewer misses of a deadline are chance */
 
+#define PIPELINED 1.2 /* frames in flight */
+
 enum { FACTS_SEGMENTS = 64, FACTS_STAGES = 24, FACTS_PROCESSES = 3 };
 
 struct fact {
@@ -146,19 +148,21 @@ struct facts {
 	struct fact busy_ms;  /* a frame: in outermost stages, whichever thread */
 	struct fact latency_ms;
 	double frame_p50_ms, frame_p95_ms, frame_p99_ms; /* of frame_ms now */
-	double latency_p50_ms, latency_p95_ms;
+	double latency_p50_ms, latency_p95_ms, latency_p99_ms;
 	double busy_p5_ms;  /* the least that it ever takes, now */
 	double target_ms;   /* 1000 / target_fps; NAN = none */
 	double deadline_ms; /* NAN = none */
 	struct fact miss_percent;
 	double in_flight; /* frames at work at one time */
+	bool parallel;	  /* in the same stage: tasks, a pool of workers; not a pipeline */
 	double silent_s;  /* since the end of the last frame of an app that runs */
 	double since_s;	  /* seconds ago at which frames became slower for good; NAN */
 
 	/* mean of a frame, as the library reports it; NAN: it does not */
 	struct fact run_delay_ms, major_faults;
-	/* slow frames of the span (above 1.5 × the median): how many of all, and a slow frame's
-	 * excess over the others, all in ms or counts of one frame */
+	/* slow frames of the span (above 1.5 × the median; by latency_ms where frames are parallel,
+	 * which may end in any order or at once): how many of all, and a slow frame's excess over
+	 * the others, all in ms or counts of one frame */
 	double slow_share, slow_excess_ms, slow_run_delay_ms, slow_major_faults, slow_minor_faults,
 		slow_cpu_ms;
 	double slow_period_frames; /* median distance of two; NAN below 4 */

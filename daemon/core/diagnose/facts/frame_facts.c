@@ -38,8 +38,8 @@ static const struct {
 	ROW(frame_p99_ms, FRAME_MS, 99),
 	ROW(latency_p50_ms, LATENCY_MS, 50),
 	ROW(latency_p95_ms, LATENCY_MS, 95),
+	ROW(latency_p99_ms, LATENCY_MS, 99),
 	ROW(busy_p5_ms, BUSY_MS, 5),
-	ROW(slow_excess_ms, FRAME_MS, EXCESS),
 	ROW(slow_run_delay_ms, RUN_DELAY_MS, EXCESS),
 	ROW(slow_major_faults, MAJOR_FAULTS, EXCESS),
 	ROW(slow_minor_faults, MINOR_FAULTS, EXCESS),
@@ -150,13 +150,15 @@ static size_t first_of_now(const struct past_frames *past, const struct span *sp
 static size_t mark_slow(
 	struct measures *measures, const struct past_frames *past, const struct span *span)
 {
+	const float *of = measures->of[measures->slow_by];
 	size_t count = 0;
-	double all_ms = percentile(measures, FRAME_MS, 0, past->count, 50);
+	double all_ms = percentile(measures, measures->slow_by, 0, past->count, 50);
 	for (size_t i = span->older; i < span->count; i++) {
 		size_t first = span->segment[i].first, end = first + span->segment[i].count;
-		double usual_ms = fmax(all_ms, percentile(measures, FRAME_MS, first, end, 50));
+		double usual_ms =
+			fmax(all_ms, percentile(measures, measures->slow_by, first, end, 50));
 		for (size_t k = first; k < end; k++) {
-			measures->slow[k] = measures->of[FRAME_MS][k] > SLOW * (float)usual_ms;
+			measures->slow[k] = of[k] > SLOW * (float)usual_ms;
 			count += measures->slow[k];
 		}
 	}
@@ -197,7 +199,7 @@ static void add_distances(struct facts *facts, struct measures *measures,
 static size_t count_guilty(
 	const struct measures *measures, const struct past_frames *past, size_t slows)
 {
-	const float *frame_ms = measures->of[FRAME_MS];
+	const float *frame_ms = measures->of[measures->slow_by];
 	double usual_ms = mean_of(frame_ms, 0, past->count, measures->slow, false);
 	size_t count = 0;
 	for (size_t k = STAGE_MS; k < STAGE_MS + past->stages; k++) {
@@ -217,9 +219,24 @@ static size_t count_guilty(
 	return count;
 }
 
+/* Several frames in one stage at a time, not now and then: in a pipeline they are in different
+ * ones. */
+static bool are_parallel(const struct measures *measures, const struct past_frames *past)
+{
+	double latency_ms = mean_of(measures->of[LATENCY_MS], 0, past->count, NULL, false);
+	double frame_ms = mean_of(measures->of[FRAME_MS], 0, past->count, NULL, false);
+	bool any = false;
+	for (size_t i = 0; i < past->stages; i++) {
+		any = any || past->runs[i].overlaps > past->runs[i].count / 5;
+	}
+	return any && latency_ms > PIPELINED * frame_ms;
+}
+
 void facts_add_frames(struct facts *facts, struct measures *measures,
 	const struct past_frames *past, const struct span *span)
 {
+	facts->parallel = are_parallel(measures, past);
+	measures->slow_by = facts->parallel ? LATENCY_MS : FRAME_MS;
 	size_t first = first_of_now(past, span), slows = mark_slow(measures, past, span);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		void *at = (char *)facts + rows[i].at;
@@ -232,6 +249,7 @@ void facts_add_frames(struct facts *facts, struct measures *measures,
 			*(double *)at = percentile(measures, of, first, past->count, rows[i].fold);
 		}
 	}
+	facts->slow_excess_ms = slow_excess(measures, past, measures->slow_by);
 	facts->frames_now = past->count - first;
 	facts->in_flight = facts->latency_ms.now / facts->frame_ms.now;
 	double paced_ms = span_fact(span, span->paced, span->frames).now;

@@ -28,6 +28,7 @@ enum measure {
 struct measures {
 	float of[MEASURES][PAST_FRAMES]; /* a frame's; NAN = not known */
 	column mean[MEASURES];		 /* a segment's */
+	enum measure slow_by;
 	bool slow[PAST_FRAMES];
 	size_t around[FACTS_STAGES]; /* of stages: the measure that its time is a part of */
 	double values[PAST_FRAMES];  /* scratch */

@@ -13,7 +13,6 @@
 #define JITTER_COST 0.015 /* of the median frame */
 #define NOW_AND_THEN 0.34 /* of frames; more are how it works: models in turns, batches */
 #define REGULAR 0.35	  /* interquartile range of distances / median: by chance it is 1.6 */
-#define PIPELINED 1.2	  /* frames in flight */
 #define SLOW_ONLY_SCORE 0.65 /* at most medium */
 #define STARVED 0.5	     /* of a frame is a wait for a processor */
 #define OWN_SHARE 0.6	     /* of all growth, or OWN_TIMES of the others' */
@@ -145,18 +144,21 @@ static void find_change(struct view *view)
 static void find_jitter(struct view *view)
 {
 	const struct facts *facts = view->facts;
-	double p50 = facts->frame_p50_ms, excess = facts->slow_excess_ms;
-	double cost = facts->slow_share * excess;
-	bool still = !(facts->frame_p99_ms < 1.4 * p50) ||
+	bool parallel = facts->parallel;
+	double p50 = parallel ? facts->latency_p50_ms : facts->frame_p50_ms;
+	double p99 = parallel ? facts->latency_p99_ms : facts->frame_p99_ms;
+	double excess = facts->slow_excess_ms, cost = facts->slow_share * excess;
+	bool still = !(p99 < 1.4 * p50) ||
 		     (facts->slow_share < 0.02 && !median_grew(facts) && !facts->warming_up);
 	bool apart = excess >= p50 || facts->slow_regularity <= REGULAR ||
 		     facts->slow_run_delay_ms >= 0.4 * excess || facts->slow_major_faults >= 1;
 	bool seldom = facts->slow_share <= NOW_AND_THEN;
 	if (still && apart && seldom && excess >= 0.5 * p50 && cost >= JITTER_COST * p50 &&
 		facts->slow_share * (double)facts->frames >= 3) {
-		view->excess[SYMPTOM_JITTER] = cost;
+		/* Those in flight wait at the same time. */
+		view->excess[SYMPTOM_JITTER] = cost / (parallel ? facts->in_flight : 1);
 		view->faint = cost < 0.05 * p50;
-		view->base_ms = fmax(p50, view->base_ms - cost);
+		view->base_ms = parallel ? view->base_ms : fmax(p50, view->base_ms - cost);
 	}
 }
 
