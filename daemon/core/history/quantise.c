@@ -12,6 +12,9 @@ enum { MANTISSA_BITS = 13 };
 
 #define MANTISSA_LEAST (INT64_C(1) << MANTISSA_BITS)
 
+/* Codes of counts: below 10^4 hundredths, which only means have, from there on whole numbers. */
+enum { COUNT_WHOLE = 10000, COUNT_SHIFT = 99 * COUNT_WHOLE };
+
 static int64_t round_code(double quanta)
 {
 	int64_t whole = llround(quanta);
@@ -40,7 +43,10 @@ static double unround_code(int64_t code)
 bool history_quantise(enum unit unit, double value, int64_t *ret)
 {
 	const double per_one = unit_quanta_per_one(unit);
-	const double quanta = per_one > 0 ? value * per_one : value / unit_quantum(unit);
+	const bool whole = unit == UNIT_COUNT && fabs(value) >= COUNT_WHOLE;
+	const double quanta = whole	    ? value + copysign(COUNT_SHIFT, value)
+			      : per_one > 0 ? value * per_one
+					    : value / unit_quantum(unit);
 	/* Also false for NAN. */
 	if (!(fabs(quanta) <= (double)HISTORY_QUANTA_LIMIT)) {
 		return false;
@@ -57,11 +63,17 @@ struct history_scale history_scale_of(enum unit unit)
 {
 	return (struct history_scale){.per_one = unit_quanta_per_one(unit),
 		.quantum = unit_quantum(unit),
-		.exact = unit_rounded(unit) ? 2 * MANTISSA_LEAST : INT64_MAX};
+		.exact = unit == UNIT_COUNT   ? 100 * COUNT_WHOLE
+			 : unit_rounded(unit) ? 2 * MANTISSA_LEAST
+					      : INT64_MAX,
+		.counts = unit == UNIT_COUNT};
 }
 
-double history_unround(int64_t code)
+double history_unround(const struct history_scale *scale, int64_t code)
 {
+	if (scale->counts) {
+		return 100.0 * (double)(code < 0 ? code + COUNT_SHIFT : code - COUNT_SHIFT);
+	}
 	return code < 0 ? -unround_code(-code) : unround_code(code);
 }
 

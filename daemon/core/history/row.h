@@ -92,14 +92,16 @@ double history_unquantise(enum unit unit, int64_t value);
 struct history_scale {
 	double per_one, quantum; /* of unit.h */
 	int64_t exact;		 /* codes below are numbers of quanta, of either sign */
+	bool counts;
 };
 
 struct history_scale history_scale_of(enum unit unit);
-double history_unround(int64_t code); /* the quanta of any other */
+/* The quanta of any other. */
+double history_unround(const struct history_scale *scale, int64_t code);
 
 static inline double history_scaled(const struct history_scale *scale, int64_t code)
 {
 	const bool exact = code < scale->exact && code > -scale->exact;
-	const double quanta = exact ? (double)code : history_unround(code);
+	const double quanta = exact ? (double)code : history_unround(scale, code);
 	return scale->per_one > 0 ? quanta / scale->per_one : quanta * scale->quantum;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unit.c: tabulates names and quanta of units. Quanta: thermal zones give m°C; /proc/stat over 1 s
  * gives 1 %/core at 100 Hz, kept at 0.01; clocks come in kHz; /proc gives kB or pages; INA gives
- * mW; stage times are kept to 100 ns, the order of one clock read. */
+ * mW; stage times are kept to 100 ns, the order of one clock read. States and counts are whole, but
+ * their means over a bucket are shares: a miss now and then is not none. */
 #include "daemon/core/metrics/unit.h"
 
 #include <assert.h>
@@ -24,9 +25,9 @@ static const struct {
 	[UNIT_MILLIJOULES] = {"millijoules", UNITS(1)},
 	[UNIT_VOLTS] = {"volts", PARTS(10000)},
 	[UNIT_RPM] = {"rpm", UNITS(1)},
-	[UNIT_STATE] = {"state", UNITS(1)},
-	[UNIT_BOOL] = {"bool", UNITS(1)},
-	[UNIT_COUNT] = {"count", UNITS(1)},
+	[UNIT_STATE] = {"state", PARTS(100)},
+	[UNIT_BOOL] = {"bool", PARTS(100)},
+	[UNIT_COUNT] = {"count", PARTS(100)},
 	[UNIT_PER_SECOND] = {"per_second", PARTS(1000)},
 	[UNIT_MILLISECONDS] = {"milliseconds", PARTS(10000)},
 	[UNIT_MICROSECONDS] = {"microseconds", PARTS(10)},

@@ -28,7 +28,8 @@ enum unit {
 /* "celsius", "percent", …; "" for UNIT_NONE. */
 const char *unit_name(enum unit unit);
 
-/* The quantum of history in this unit: never coarser than what sensors give. */
+/* The quantum of history in this unit: never coarser than what sensors give. Counts of 10000 and
+ * more are kept as whole numbers. */
 double unit_quantum(enum unit unit);
 
 /* 1 / quantum, a whole number; 0 when the quantum is 1 or more. */

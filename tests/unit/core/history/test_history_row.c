@@ -40,6 +40,13 @@ START_TEST(values_come_back_as_the_decimals_they_were)
 		{UNIT_MILLISECONDS, 12.3457, 12.3456},
 		{UNIT_MILLISECONDS, -12.3457, -12.3456},
 		{UNIT_BOOL, 1, 1},
+		{UNIT_BOOL, 0.4, 0.4},
+		{UNIT_STATE, 1.25, 1.25},
+		{UNIT_COUNT, 1.25, 1.25},
+		{UNIT_COUNT, -9999.99, -9999.99},
+		{UNIT_COUNT, 9999.996, 10000},
+		{UNIT_COUNT, 10000.4, 10000},
+		{UNIT_COUNT, -1e15 - 1, -1e15 - 1},
 		{UNIT_NONE, 0.1 + 0.2, 0.3},
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -79,10 +86,11 @@ START_TEST(what_fixed_point_cannot_hold_is_null)
 	int64_t value = 7;
 	double bad[] = {NAN, INFINITY, -INFINITY, 1e300, -1e300, 4503599627370497.0};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert(!history_quantise(UNIT_RPM, bad[i], &value));
 		ck_assert(!history_quantise(UNIT_COUNT, bad[i], &value));
 	}
 	ck_assert_int_eq(value, 7);
-	ck_assert(history_quantise(UNIT_COUNT, 4503599627370496.0, &value));
+	ck_assert(history_quantise(UNIT_RPM, 4503599627370496.0, &value));
 	ck_assert_int_eq(value, INT64_C(1) << 52);
 }
 END_TEST

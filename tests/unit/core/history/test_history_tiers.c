@@ -156,6 +156,35 @@ START_TEST(a_step_is_answered_from_the_tier_that_fits_it)
 }
 END_TEST
 
+/* Throttled for 2 s of each minute, 9 misses in one of it: neither none nor all. */
+START_TEST(a_bucket_knows_the_share_of_what_happens_now_and_then)
+{
+	static const enum unit units[] = {UNIT_BOOL, UNIT_STATE, UNIT_COUNT};
+	struct metric *now_and_then[COUNT(units)];
+	start(1024 * 1024, 0);
+	for (size_t i = 0; i < COUNT(units); i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "board/m%zu", i);
+		ck_assert_int_eq(metrics_add(metrics, source, name, units[i], &now_and_then[i]), 0);
+	}
+	for (uint64_t second = 0; second <= 7200; second++) {
+		metric_set(now_and_then[0], second % 60 < 2);
+		metric_set(now_and_then[1], second % 60 < 2 ? 3 : 0);
+		metric_set(now_and_then[2], second % 60 == 7 ? 9 : 0);
+		commit(second * SECOND);
+	}
+	const double mean[COUNT(units)] = {2 / 60.0, 6 / 60.0, 9 / 60.0}, most[] = {1, 3, 9};
+	for (size_t i = 0; i < COUNT(units); i++) {
+		ck_assert_uint_eq(read_range((int)i, 0, UINT64_MAX, MINUTE), 121);
+		ck_assert_double_eq_tol(points[60].mean, mean[i], 0.0051);
+		ck_assert(points[60].min == 0 && points[60].max == most[i]);
+		(void)read_range((int)i, 0, UINT64_MAX, 10 * SECOND);
+		ck_assert_double_eq_tol(points[60].mean, 6 * mean[i], 0.0051);
+		ck_assert(points[61].mean == 0 && points[60].max == most[i]);
+	}
+}
+END_TEST
+
 START_TEST(a_restart_in_a_bucket_loses_nothing)
 {
 	start(1024 * 1024, 2);
