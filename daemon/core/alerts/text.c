@@ -125,10 +125,15 @@ static const char *relation(const struct alert *alert)
 	return words[alert->rule->kind][alert->phase == ALERT_FIRING];
 }
 
-/* "process/cam/rss grows by 12.3 MiB per minute". When it ends it says the limit instead. */
+/* "process/cam/rss grows by 12.3 MiB per minute". When it ends it says the limit instead, unless
+ * the metric was null or started again: then nobody knows. */
 static void put_slope(struct text *text, const struct alert *alert)
 {
 	bool firing = alert->phase == ALERT_FIRING;
+	if (!firing && isnan(alert->value)) {
+		text_add(text, " is not known to grow any more");
+		return;
+	}
 	text_add(text, "%s", relation(alert));
 	put_quantity(text, alert, firing ? alert->value : alert->threshold);
 	text_add(text, " per minute");

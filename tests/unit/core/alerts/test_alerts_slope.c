@@ -197,6 +197,12 @@ START_TEST(a_leak_fires_and_ends_with_its_process)
 	life_commit(life, SECOND);
 	live(life, 50 * MIB, 0, 2);
 	ck_assert_int_eq(alert->phase, ALERT_OK);
+	ck_assert_str_eq(alert->text, "process/cam/rss is not known to grow any more");
+	/* and grows, and stops growing */
+	live(life, 50 * MIB, 10 * MIB, 60);
+	ck_assert_int_eq(alert->phase, ALERT_FIRING);
+	live(life, 650 * MIB, 0, 30);
+	ck_assert_int_eq(alert->phase, ALERT_OK);
 	ck_assert_str_eq(alert->text, "process/cam/rss no longer grows by 1 MiB per minute");
 	life_free(life);
 }
