@@ -8,6 +8,7 @@ import pathlib
 import re
 import struct
 import tempfile
+import threading
 import time
 
 from harness import BUILD, DEMO, Daemon, board, program, run_tests_with_broker, until
@@ -15,6 +16,7 @@ from harness import BUILD, DEMO, Daemon, board, program, run_tests_with_broker, 
 import mosquitto
 from mqtt_board import Board
 from payload_schemas import check_against_schema, check_message
+from test_apps import Actor, attached
 
 DEVICE = "edge-1"
 
@@ -73,6 +75,24 @@ def test_every_payload_is_as_its_schema_says():
                 seen = broker.subscribe("#", until=whole, ready=happen, timeout=60)
                 names = {check_message(topic, text, f"edgeprof/{DEVICE}")[0] for topic, text in seen}
                 assert names - {"diagnosis"} == {"status", "info", "summary", "stage", "alert", "recording", "home_assistant"}, names
+
+
+def test_the_rate_after_a_restart_is_of_now():
+    topic = f"edgeprof/{DEVICE}/stage/cam/infer"
+    with mosquitto.Broker() as broker, Daemon(config(broker)) as daemon, Actor(daemon) as actor:
+        work = threading.Thread(target=actor.do, args=["runs infer 300 20000"])  # at most 50 a second
+        attached(daemon, actor)
+        work.start()
+        until("100 of them", lambda: any(s.get("total_count", 0) > 100 for s in daemon.call("ListStages").get("stages", [])))
+        daemon.kill()
+        killed_us = time.monotonic() * 1e6
+
+        def fresh(seen):
+            return [m for m in (json.loads(payload) for _, payload in seen) if m["mono_us"] > killed_us]
+
+        first = fresh(broker.subscribe(topic, until=fresh, ready=daemon.start))[0]
+        assert first["total_count"] > 100 and 0 < first["rate_per_second"] < 55, first
+        work.join()
 
 
 def test_alert_is_retained_while_it_fires_and_cleared_after():

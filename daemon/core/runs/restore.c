@@ -96,6 +96,7 @@ static struct stage *load_stage(struct apps *apps, struct save_reader *reader)
 	stage->budget = NULL;
 	stage->sampled_ahead = false;
 	stage->recent_of = 0;
+	stage->timely = 0;
 	stage->users = 0;
 	stage->energy = (struct app_energy_share){.share = 0};
 	/* iterations begin again; what was outside of them stays */

@@ -326,6 +326,7 @@ void stage_fold(struct stage *stage)
 	if (stage->noted_recent) {
 		uint64_t *interval_max_ns = &stage->interval.max_ns;
 		stage->interval.count += n;
+		stage->timely += (uint32_t)n;
 		*interval_max_ns = max_ns > *interval_max_ns ? max_ns : *interval_max_ns;
 	}
 	if (stage->deadline_ns) {

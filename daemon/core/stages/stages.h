@@ -200,6 +200,7 @@ struct stage {
 	struct metric *metric[10];
 	bool sampled_ahead; /* the next is of this interval; by metrics.c */
 	bool resumed;	    /* restored, and its process has not meant it since: no warm-up again */
+	uint32_t timely;    /* what intervals counted since the daemon's start; it wraps */
 	size_t users;	    /* declarations of living processes that mean this stage */
 	struct app_attributes *attributes; /* by values.c; freed with the stage */
 };

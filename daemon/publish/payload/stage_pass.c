@@ -34,8 +34,9 @@ void stage_pass_begin(struct stage_pass *pass, uint64_t now_ns)
 	pass->running = true;
 }
 
-/* Events since the last pass; the first time, all of them. */
-static uint64_t events_since(struct stage_pass *pass, const struct stage *stage)
+/* Events since the last pass; the first time, all of them. What was restored, or queued while the
+ * daemon was down, is of no interval. */
+static uint32_t events_since(struct stage_pass *pass, const struct stage *stage)
 {
 	size_t i = 0;
 	while (i < pass->seen && pass->last[i].serial != stage->serial) {
@@ -50,9 +51,8 @@ static uint64_t events_since(struct stage_pass *pass, const struct stage *stage)
 		pass->last[i].count = 0;
 		pass->seen++;
 	}
-	uint64_t events =
-		stage->count >= pass->last[i].count ? stage->count - pass->last[i].count : 0;
-	pass->last[i].count = stage->count;
+	uint32_t events = stage->timely - pass->last[i].count;
+	pass->last[i].count = stage->timely;
 	return events;
 }
 
@@ -85,7 +85,7 @@ char *stage_pass_next(
 			continue;
 		}
 		*stage = (*app)->stage[pass->stage++];
-		uint64_t events = events_since(pass, *stage);
+		uint32_t events = events_since(pass, *stage);
 		if (events > 0 && have_scratch(pass, (*stage)->window)) {
 			double interval_s = (double)(pass->now_ns - pass->before_ns) / 1e9;
 			return payload_stage(pass->core, *app, *stage, events, interval_s,

@@ -26,7 +26,7 @@ struct stage_pass {
 	size_t seen;
 	struct {
 		uint32_t serial; /* stage->serial */
-		uint64_t count;
+		uint32_t count;	 /* its timely */
 	} last[STAGE_PASS_SEEN];
 };
 
