@@ -45,7 +45,7 @@ static const struct group {
 	const char *prefix;
 	bool flat;	     /* nothing below */
 	const char *leaf[2]; /* of these only */
-	enum { AS_IT_IS, DIFFERENCE, PROBLEM } sense;
+	enum { AS_IT_IS, DIFFERENCE, PROBLEM, TOTAL } sense;
 } groups[] = {
 	{"temperature/", false, {NULL}, AS_IT_IS},
 	{"headroom/", false, {NULL}, DIFFERENCE},
@@ -67,7 +67,7 @@ static const struct group {
 	{"process/", false, {"rss", "cpu"}, AS_IT_IS},
 	{"frame/", false, {NULL}, AS_IT_IS},
 	{"gauge/", false, {NULL}, AS_IT_IS},
-	{"counter/", false, {NULL}, AS_IT_IS},
+	{"counter/", false, {NULL}, TOTAL},
 };
 
 static bool group_has(const struct group *group, const char *name)
@@ -222,7 +222,7 @@ static void add_metric(
 		.name = metric->name,
 		.class = group->sense != DIFFERENCE ? kind->class : NULL,
 		.unit = kind->unit,
-		.state = kind->state,
+		.state = group->sense == TOTAL ? "total_increasing" : kind->state,
 		.divisor = kind->divisor};
 	if (metric->unit == UNIT_BOOL) {
 		component.platform = "binary_sensor";

@@ -75,6 +75,8 @@ START_TEST(units_are_those_of_the_device_class)
 		{"memory/used", UNIT_BYTES, "memory_used_bytes", "sensor", "data_size", "B"},
 		{"fan/pwm", UNIT_RPM, "fan_pwm_rpm", "sensor", "", "rpm"},
 		{"frame/cam/fps", UNIT_FPS, "frame_cam_fps", "sensor", "", "fps"},
+		{"frame/cam/misses", UNIT_COUNT, "frame_cam_misses_count", "sensor", "", ""},
+		{"counter/cam/hits", UNIT_COUNT, "counter_cam_hits_count", "sensor", "", ""},
 	};
 	size_t count = sizeof(rows) / sizeof(rows[0]);
 	for (size_t i = 0; i < count; i++) {
@@ -92,6 +94,9 @@ START_TEST(units_are_those_of_the_device_class)
 		"{{ value_json['power_total_milliwatts'] / 1000 if 'power_total_milliwatts' in "
 		"value_json else 'None' }}");
 	ck_assert_str_eq(text_of(all, "energy_total_millijoules", "stat_cla"), "total_increasing");
+	/* a sum that goes on, not one of an interval */
+	ck_assert_str_eq(text_of(all, "counter_cam_hits_count", "stat_cla"), "total_increasing");
+	ck_assert_str_eq(text_of(all, "frame_cam_misses_count", "stat_cla"), "measurement");
 	ck_assert_str_eq(text_of(all, "throttle_active", "pl_on"), "1");
 	/* two of its own: how many alerts fire, and whether one does */
 	ck_assert_int_eq(cJSON_GetArraySize(all), (int)count + 2);
