@@ -119,13 +119,18 @@ struct label format_value(double value, const char *unit, bool utf8)
 	if (strcmp(unit, "millijoules") == 0) {
 		return format_energy(value);
 	}
+	if (strcmp(unit, "bool") == 0 && value > 0 && value < 1) { /* a mean */
+		return format_value(100 * value, "percent", utf8);
+	}
 	if (strcmp(unit, "bool") == 0) {
 		return value != 0 ? (struct label){"yes"} : (struct label){"no"};
 	}
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
 		if (strcmp(plain[i].unit, unit) == 0) {
-			snprintf(label.text, sizeof(label.text), "%.*f%s", plain[i].decimals,
-				value * plain[i].factor, utf8 ? plain[i].suffix : plain[i].ascii);
+			bool mean = plain[i].suffix[0] == '\0' && value != floor(value);
+			snprintf(label.text, sizeof(label.text), "%.*f%s",
+				mean ? 2 : plain[i].decimals, value * plain[i].factor,
+				utf8 ? plain[i].suffix : plain[i].ascii);
 			return label;
 		}
 	}

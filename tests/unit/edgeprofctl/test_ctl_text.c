@@ -92,6 +92,10 @@ START_TEST(values_have_units_that_people_read)
 		{12345, "milliwatts", "12.35 W"},
 		{1, "bool", "yes"},
 		{0, "bool", "no"},
+		{0.4, "bool", "40.0 %"}, /* of the time */
+		{1.25, "count", "1.25"},
+		{7, "count", "7"},
+		{0.5, "state", "0.50"},
 		{3, "state", "3"},
 		{29.93, "fps", "29.9 fps"},
 		{1.5, "", "1.50"},
