@@ -127,6 +127,18 @@ def test_a_capture_that_waits_is_not_planned_and_named():
         assert "without capture, which waits" in daemon.ctl("forecast", "cam", "--fps", "30").stdout
 
 
+def test_a_plan_says_that_the_app_runs_frames_in_parallel():
+    with Daemon(SLOW) as daemon, Script(daemon) as script:
+        time.sleep(1.4)
+        start = time.monotonic_ns() - 30 * 40 * MS
+        for frame in range(4 * 30):  # four at a time
+            end = start + (frame // 4 + 1) * 40 * MS + frame % 4 * 1000
+            script.tell([f"0 complete {end} infer {40 * MS} {frame}", f"0 frame {end} {frame} {end - 40 * MS}"])
+        plan = until("it is known how they run", lambda: (lambda p: p if p.get("reason", "").startswith("unlike") else None)(
+            ask(daemon, "Forecast", app="cam", fps=60, deadline_ms=60)["plans"][1]), pause=0.5)
+        assert plan["miss_rate"] == 1 and plan["reason"] == "unlike the app, whose frames run in parallel", plan
+
+
 def test_a_slow_frame_is_explained():
     with tempfile.TemporaryDirectory() as scratch:
         with Daemon(SLOW, root=board(scratch)[0]) as daemon, Script(daemon) as script:

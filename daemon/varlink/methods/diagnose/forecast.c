@@ -279,6 +279,9 @@ static void put_plans(struct json *out, const struct list_cursor *cursor, const 
 		past_frames_read(app, app->since_ns, cursor->now_ns, &work->past);
 		struct text without = TEXT_IN(work->without);
 		fill_durations(&work->past, facts, work->ms, &input, &without);
+		if (facts->parallel) {
+			text_join(&without, ", ", "unlike the app, whose frames run in parallel");
+		}
 		bool known = plan_predict(&input, &sequential, &pipelined);
 		plan_item(out, "sequential", &input, &sequential, known, work->without);
 		plan_item(out, "pipelined", &input, &pipelined, known, work->without);
