@@ -47,6 +47,7 @@ void integral_add(struct integral *integral, uint64_t t_ns, double milliwatts, u
 	}
 	integral->seen = true;
 	integral->have = have;
+	integral->known = integral->known || have;
 	integral->last_ns = t_ns;
 	integral->last_milliwatts = have ? milliwatts : 0;
 }
@@ -135,7 +136,7 @@ static int energy_sample(const struct collector_context *ctx, void *state)
 						: "integral of power/total";
 	metric_set(energy->metric[GAP], (double)integral->gap_ns / 1e9);
 	set_budget(ctx->core->modes, energy);
-	if (integral->seen) { /* up to the last reading of the power, not up to now */
+	if (integral->known) { /* up to the last reading of the power, not up to now */
 		metric_set_at(energy->metric[TOTAL], integral->millijoules, integral->last_ns);
 	} else {
 		metric_set_null(energy->metric[TOTAL], "power/total has no reading yet");

@@ -12,8 +12,9 @@ struct integral {
 	uint64_t gap_ns; /* between samples that were not integrated */
 	uint64_t last_ns;
 	double last_milliwatts;
-	bool have; /* the last sample had a value */
-	bool seen; /* there was a sample */
+	bool have;  /* the last sample had a value */
+	bool seen;  /* there was a sample */
+	bool known; /* one had a value */
 };
 
 /* One sample; NAN = null. Samples further apart than longest_ns are not joined: what was in between

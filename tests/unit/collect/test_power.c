@@ -325,6 +325,26 @@ static void commit_power(struct metric *total, double value, uint64_t t_ns)
 	metrics_commit(bench.core.metrics, total->source, t_ns);
 }
 
+START_TEST(a_total_that_was_never_read_is_not_0_mj)
+{
+	struct source *source;
+	struct metric *total;
+	bench_make(&bench, tree.path, "energy");
+	ck_assert_int_eq(bench_open(&bench), 0);
+	ck_assert_int_eq(sources_add(bench.core.sources, "power", SECOND, &source), 0);
+	ck_assert_int_eq(
+		metrics_add(bench.core.metrics, source, "power/total", UNIT_MILLIWATTS, &total), 0);
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	for (uint64_t i = 0; i <= 2; i++) {
+		commit_power(total, NAN, bench.now_ns + i * SECOND);
+	}
+	ck_assert_int_eq(bench_sample(&bench), 0);
+	bench_expect(&bench, "energy/gap_time", 2);
+	bench_expect_null(&bench, "energy/total", "power/total has no reading yet");
+	bench_finish(&bench);
+}
+END_TEST
+
 START_TEST(energy_follows_every_commit_of_whoever_tells_the_total)
 {
 	struct source *source;
