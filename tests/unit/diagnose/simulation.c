@@ -331,7 +331,9 @@ static void run_task(struct simulation *simulation, const struct iteration *iter
 	uint64_t due_ns = SIMULATION_T0 + (uint64_t)((double)iteration->number * 1e9 / fps);
 	uint64_t start_ns = fps > 0 && due_ns > *free_ns ? due_ns : *free_ns;
 	*free_ns = run_stages(simulation, iteration, 0, start_ns);
-	publish_frame(simulation, iteration, start_ns, *free_ns);
+	if (simulation->options.kind == SIMULATE_TASKS) {
+		publish_frame(simulation, iteration, start_ns, *free_ns);
+	}
 }
 
 /* Frames that begin before this time. */
@@ -353,7 +355,8 @@ static void run_frames(struct simulation *simulation, uint64_t until_ns)
 		}
 		uint64_t number = simulation->next_id++;
 		bool ids = simulation->options.kind == SIMULATE_FRAMES ||
-			   simulation->options.kind >= SIMULATE_PIPELINE;
+			   simulation->options.kind == SIMULATE_PIPELINE ||
+			   simulation->options.kind == SIMULATE_TASKS;
 		struct iteration iteration = {.number = number,
 			.id = !ids			? PROTO_NO_FRAME
 			      : simulation->options.ids ? number % simulation->options.ids
@@ -363,7 +366,7 @@ static void run_frames(struct simulation *simulation, uint64_t until_ns)
 				chance(simulation) < model->slow_chance};
 		if (simulation->options.kind == SIMULATE_PIPELINE) {
 			run_pipeline(simulation, &iteration);
-		} else if (simulation->options.kind == SIMULATE_TASKS) {
+		} else if (simulation->options.kind >= SIMULATE_TASKS) {
 			run_task(simulation, &iteration);
 		} else {
 			run_loop(simulation, &iteration);

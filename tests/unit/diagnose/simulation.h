@@ -37,6 +37,7 @@ enum simulation_kind {
 	SIMULATE_STATSD,   /* the same, but they are sent together, so that they seem to overlap */
 	SIMULATE_PIPELINE, /* stages on up to 3 threads with queues between them: ids only */
 	SIMULATE_TASKS,	   /* 3 frames at one time, each in a task of its own: asyncio, a pool */
+	SIMULATE_TASK_STAGES, /* the same, but stages without ids */
 };
 
 struct simulation_stage {

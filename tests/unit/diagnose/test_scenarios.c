@@ -370,6 +370,10 @@ static const struct row rows[] = {
 		.sleeps = true),
 	FINE("a pool, out of order", .kind = SIMULATE_TASKS, .camera_fps = 40, .noise = 7,
 		.sleeps = true),
+	FINE("tasks that end together, stages only", .kind = SIMULATE_TASK_STAGES, .camera_fps = -1,
+		.sleeps = true),
+	FINE("tasks in any order, stages only", .kind = SIMULATE_TASK_STAGES, .camera_fps = -1,
+		.noise = 6, .sleeps = true),
 	ROW(PAUSES, collects_garbage, 4, 0, "garbage collection in tasks", .kind = SIMULATE_TASKS,
 		.camera_fps = -1, .sleeps = true),
 };

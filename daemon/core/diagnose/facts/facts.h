@@ -161,8 +161,8 @@ struct facts {
 	/* mean of a frame, as the library reports it; NAN: it does not */
 	struct fact run_delay_ms, major_faults;
 	/* slow frames of the span (above 1.5 × the median; by latency_ms where frames are parallel,
-	 * which may end in any order or at once): how many of all, and a slow frame's excess over
-	 * the others, all in ms or counts of one frame */
+	 * which may end in any order or at once; without ids none is then): how many of all, and a
+	 * slow frame's excess over the others, all in ms or counts of one frame */
 	double slow_share, slow_excess_ms, slow_run_delay_ms, slow_major_faults, slow_minor_faults,
 		slow_cpu_ms;
 	double slow_period_frames; /* median distance of two; NAN below 4 */

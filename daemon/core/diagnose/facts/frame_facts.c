@@ -221,22 +221,30 @@ static size_t count_guilty(
 
 /* Several frames in one stage at a time, not now and then: in a pipeline they are in different
  * ones. */
-static bool are_parallel(const struct measures *measures, const struct past_frames *past)
+static bool are_parallel(const struct past_frames *past)
 {
-	double latency_ms = mean_of(measures->of[LATENCY_MS], 0, past->count, NULL, false);
-	double frame_ms = mean_of(measures->of[FRAME_MS], 0, past->count, NULL, false);
 	bool any = false;
 	for (size_t i = 0; i < past->stages; i++) {
 		any = any || past->runs[i].overlaps > past->runs[i].count / 5;
 	}
-	return any && latency_ms > PIPELINED * frame_ms;
+	return any;
+}
+
+/* What slow frames are slow in: that is the distance from one to the next, unless each takes longer
+ * than that. Without ids nobody knows then what is of which iteration: none is slow. */
+static enum measure slow_by(const struct measures *measures, const struct past_frames *past)
+{
+	double latency_ms = mean_of(measures->of[LATENCY_MS], 0, past->count, NULL, false);
+	double busy_ms = mean_of(measures->of[BUSY_MS], 0, past->count, NULL, false);
+	double frame_ms = mean_of(measures->of[FRAME_MS], 0, past->count, NULL, false);
+	double took_ms = isnan(latency_ms) ? busy_ms : latency_ms;
+	return are_parallel(past) && took_ms > PIPELINED * frame_ms ? LATENCY_MS : FRAME_MS;
 }
 
 void facts_add_frames(struct facts *facts, struct measures *measures,
 	const struct past_frames *past, const struct span *span)
 {
-	facts->parallel = are_parallel(measures, past);
-	measures->slow_by = facts->parallel ? LATENCY_MS : FRAME_MS;
+	measures->slow_by = slow_by(measures, past);
 	size_t first = first_of_now(past, span), slows = mark_slow(measures, past, span);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		void *at = (char *)facts + rows[i].at;
@@ -249,6 +257,7 @@ void facts_add_frames(struct facts *facts, struct measures *measures,
 			*(double *)at = percentile(measures, of, first, past->count, rows[i].fold);
 		}
 	}
+	facts->parallel = measures->slow_by != FRAME_MS;
 	facts->slow_excess_ms = slow_excess(measures, past, measures->slow_by);
 	facts->frames_now = past->count - first;
 	facts->in_flight = facts->latency_ms.now / facts->frame_ms.now;

@@ -174,10 +174,14 @@ static void add_run(struct reader *reader, size_t number, const struct past_run 
 		return;
 	}
 	reader->past->runs[stage].count++;
-	reader->past->runs[stage].overlaps += run->frame != reader->past->runs[stage].frame &&
-					      run->start_ns < reader->past->runs[stage].end_ns;
-	reader->past->runs[stage].end_ns = run->end_ns;
-	reader->past->runs[stage].frame = run->frame;
+	if (run->depth == 0) {
+		reader->past->runs[stage].overlaps +=
+			(run->frame == PROTO_NO_FRAME ||
+				run->frame != reader->past->runs[stage].frame) &&
+			run->start_ns < reader->past->runs[stage].end_ns;
+		reader->past->runs[stage].end_ns = run->end_ns;
+		reader->past->runs[stage].frame = run->frame;
+	}
 	frame->busy_ms += self_ms;
 	/* of a NAN and a number, fmaxf() is the number */
 	frame->stage_ms[stage] = fmaxf(frame->stage_ms[stage], 0) + self_ms;

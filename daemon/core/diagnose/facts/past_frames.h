@@ -53,8 +53,8 @@ struct past_frames {
 	char stage[FACTS_STAGES][PROTO_NAME_SIZE]; /* names, first seen first */
 	struct {
 		uint64_t count;
-		uint64_t overlaps;	  /* it went on in another frame meanwhile */
-		uint64_t end_ns, frame;	  /* of the last one */
+		uint64_t overlaps;	  /* it went on in another frame meanwhile; outermost */
+		uint64_t end_ns, frame;	  /* of the last of those */
 		double cpu_ms, cpu_of_ms; /* of the last ones, where measured */
 	} runs[FACTS_STAGES];
 	struct past_frame frame[PAST_FRAMES]; /* the newest, oldest first */

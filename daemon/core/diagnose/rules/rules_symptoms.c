@@ -156,7 +156,7 @@ static void find_jitter(struct view *view)
 	if (still && apart && seldom && excess >= 0.5 * p50 && cost >= JITTER_COST * p50 &&
 		facts->slow_share * (double)facts->frames >= 3) {
 		/* Those in flight wait at the same time. */
-		view->excess[SYMPTOM_JITTER] = cost / (parallel ? facts->in_flight : 1);
+		view->excess[SYMPTOM_JITTER] = cost * (parallel ? facts->frame_ms.now / p50 : 1);
 		view->faint = cost < 0.05 * p50;
 		view->base_ms = parallel ? view->base_ms : fmax(p50, view->base_ms - cost);
 	}
