@@ -241,7 +241,7 @@ static bool is_skipped(const char *name)
 
 double tegrastats_total_mw(const struct tegrastats *stats, const char **source)
 {
-	static const char *const inputs[] = {"POM_5V_IN", "VDD_IN", "VIN"};
+	static const char *const inputs[] = {"VIN", "VDD_IN", "POM_5V_IN"};
 	double sum = 0;
 	*source = NULL;
 	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {

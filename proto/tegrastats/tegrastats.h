@@ -87,7 +87,7 @@ int64_t tegrastats_fastest_mhz(const struct tegrastats_load *load);
 /* Mean load of the cores that are on; NAN when none has one. */
 double tegrastats_cpu_average_percent(const struct tegrastats *stats);
 
-/* Total power and where it is from: POM_5V_IN, VDD_IN or VIN if there, else "sum" over the rails
+/* Total power and where it is from: VIN, else VDD_IN or POM_5V_IN, else "sum" over the rails
  * (without NC, not connected, and VDDQ_VDD2_1V8AO, which is inside others). NAN and NULL without
  * rails. *source is static. */
 double tegrastats_total_mw(const struct tegrastats *stats, const char **source);

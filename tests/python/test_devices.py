@@ -185,6 +185,8 @@ class Tegrastats(unittest.TestCase):
         self.assertEqual((got["cpu_avg_percent"], got["gpu_percent"]), (20.0, 7))
         self.assertEqual(got["temperatures"], {"CV0": None, "PMIC": 100.0})
         self.assertEqual((got["total_power_mw"], got["total_power_source"]), (2455, "VDD_IN"))
+        got = edgeprof.parse_tegrastats_line(line + " VIN 9000mW/9000mW")
+        self.assertEqual((got["total_power_mw"], got["total_power_source"]), (9000, "VIN"))
         got = edgeprof.parse_tegrastats_line(line.replace("VDD_IN", "VDD_GPU"))
         self.assertEqual((got["total_power_mw"], got["total_power_source"]), (2761, "sum"))
 

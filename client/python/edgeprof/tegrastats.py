@@ -18,7 +18,7 @@ _RAIL = re.compile(
     r"(?:^|\s)([A-Za-z][^\s@\[\]]*) (-?\d{1,7})"
     r"(?:mW|(?:mW)?/-?\d{1,7}(?:mW)?(?:/-?\d{1,7}mW)?)(?=\s|$)"
 )
-_INPUTS = ("POM_5V_IN", "VDD_IN", "VIN")  # already the total: never added to their own rails
+_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")  # already the total: never added to their own rails
 _LEFT_OUT = ("NC", "VDDQ_VDD2_1V8AO")  # not connected, or measured behind another rail
 _PROGRAM = "tegrastats"
 
