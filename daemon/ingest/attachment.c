@@ -36,6 +36,12 @@ static size_t sink_records(void *ctx, uint32_t slot, const struct proto_record *
 		attachment->now_ns);
 }
 
+static void sink_taken(void *ctx, uint32_t slot)
+{
+	struct attachment *attachment = ctx;
+	apps_slot_taken(attachment->process, slot);
+}
+
 static void note_open_stages(struct attachment *attachment)
 {
 	struct ring_open open[16];
@@ -73,7 +79,7 @@ static void account(struct attachment *attachment, uint64_t invalid_before)
 
 void attachment_drain(struct attachment *attachment, uint64_t now_ns, size_t budget, size_t names)
 {
-	const struct ring_sink sink = {sink_declare, sink_records, attachment};
+	const struct ring_sink sink = {sink_declare, sink_records, sink_taken, attachment};
 	struct apps *apps = attachment->ingest->core->apps;
 	uint64_t invalid = attachment->process->accounting.invalid;
 	attachment->now_ns = now_ns;

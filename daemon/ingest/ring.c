@@ -21,6 +21,7 @@ struct reader { /* of one slot; nothing here is ever read back from the mapping 
 	uint32_t chunk; /* that holds position tail, or ends there; PROTO_NO_CHUNK before the first
 			 */
 	uint64_t awaited; /* position of a record that was not there yet; NO_POSITION: none */
+	uint32_t tid;	  /* of the thread whose records were read last */
 	bool damaged;
 };
 
@@ -355,6 +356,13 @@ static size_t begin_pass(struct ring *ring, const struct ring_sink *sink, struct
 		reader->damaged |= head - reader->tail > capacity(ring);
 		reader->head = reader->damaged ? reader->tail : head;
 		any |= reader->head != reader->tail;
+		uint32_t tid = LOAD(&ring->slots[i].tid); /* was there before its first record */
+		if (tid != reader->tid && reader->head != reader->tail) {
+			reader->tid = tid;
+			if (sink->taken) {
+				sink->taken(sink->ctx, i);
+			}
+		}
 	}
 	if (any) {
 		read_declarations(ring, sink);

@@ -23,6 +23,9 @@ struct ring_sink {
 	/* Up to RING_BATCH records in their order. How many it accepts: the others stay in the
 	 * mapping, and the pass ends. */
 	size_t (*records)(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n);
+	/* Its records are another thread's from here on; may be NULL. Of one that took it while
+	 * records of the one before were unread, those count as its own. */
+	void (*taken)(void *ctx, uint32_t slot);
 	void *ctx;
 };
 

@@ -30,7 +30,7 @@ static size_t ignore_records(void *ctx, uint32_t slot, const struct proto_record
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct ring_sink sink = {ignore_declaration, ignore_records, NULL};
+	const struct ring_sink sink = {ignore_declaration, ignore_records, NULL, NULL};
 	static const struct proto_record record = {.kind = PROTO_KIND_COMPLETE};
 	struct writer writer;
 	struct ring *ring = NULL;

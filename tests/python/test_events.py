@@ -533,6 +533,31 @@ assert after["sent"] == after["received"] + after["dropped"], after
         until("the app ended", lambda: (app_of(self.daemon, "interrupted") or {}).get("state") == "ended")
         self.assertEqual(app_of(self.daemon, "interrupted")["invalid"], 0)
 
+    def test_what_a_thread_leaves_open_is_not_around_the_next_one_s_stages(self):
+        code = """
+import edgeprof, threading, time
+edgeprof.connect("left")
+def leave():
+    global kept
+    kept = edgeprof.stage("open")
+    kept.__enter__()
+    with edgeprof.stage("inside"): pass
+def work():
+    with edgeprof.stage("infer"):
+        with edgeprof.stage("conv"): pass
+for _ in range(5):
+    for job in (leave, work):  # each takes the slot that the one before has left
+        thread = threading.Thread(target=job)
+        thread.start()
+        thread.join()
+        while edgeprof.counts()["in_ring"]: time.sleep(0.01)
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "left") or {}).get("state") == "ended")
+        stages = self.stages("left")
+        self.assertEqual({name: (row.get("parent"), row["total_count"]) for name, row in stages.items()},
+                         {"inside": (None, 5), "infer": (None, 5), "conv": ("infer", 5)})
+
     def test_more_names_than_a_process_may_have_are_counted(self):
         code = """
 import edgeprof, time

@@ -197,6 +197,9 @@ static inline void apps_record(struct apps *apps, struct app_process *process, u
 	apps_fold_stages(apps);
 }
 
+/* Another thread has the slot: what an earlier one left open there is not around its stages. */
+void apps_slot_taken(struct app_process *process, uint32_t slot);
+
 /* New names are the expensive ones: from now on at most count of them are accepted. SIZE_MAX = no
  * limit, the initial value. */
 void apps_allow_new(struct apps *apps, size_t count);

@@ -25,7 +25,8 @@ struct app_slot {
 	} cost;
 	struct {
 		uint64_t ns, start_ns;
-	} busy[DEPTHS]; /* runs that wait for their parent; since the first of them */
+	} busy[DEPTHS];	 /* runs that wait for their parent; since the first of them */
+	uint8_t deepest; /* of those that wait */
 	uint8_t count[DEPTHS];
 	uint8_t child[DEPTHS][CHILDREN]; /* declarations */
 };
@@ -40,6 +41,14 @@ static struct app_slot *slot_of(struct app_process *process, uint32_t slot, bool
 		process->slots = mem_zalloc(sizeof(*process->slots));
 	}
 	return process->slots && slot < SLOTS ? &process->slots->slot[slot] : NULL;
+}
+
+void apps_slot_taken(struct app_process *process, uint32_t slot)
+{
+	struct app_slot *own = slot_of(process, slot, false);
+	if (own) {
+		*own = (struct app_slot){.deepest = 0};
+	}
 }
 
 /* It is kept until the run that it is of comes. */
@@ -92,15 +101,28 @@ static void stage_ran_in(struct stage *stage, uint32_t serial)
 	stage->parent[i].runs++;
 }
 
-/* How long runs inside of this one took. Those that began ahead of it are of one that got lost. */
-static uint64_t reset_inside(
-	struct app_slot *own, unsigned below, const struct proto_record *record)
+static void child_add(struct app_slot *own, unsigned depth, uint8_t child)
+{
+	bool known = memchr(own->child[depth], child, own->count[depth]);
+	if (!known && own->count[depth] < CHILDREN) {
+		own->child[depth][own->count[depth]++] = child;
+	}
+}
+
+/* How long runs inside of this one took. Those that began ahead of it are of one that got lost.
+ * Those that are deeper than its children were in a stage that never ended (longjmp): they become
+ * its children. */
+static uint64_t take_inside(struct app_slot *own, unsigned below, const struct proto_record *record)
 {
 	uint64_t sum_ns = 0;
-	for (unsigned i = below; i < DEPTHS; i++) {
+	for (unsigned i = below; i <= own->deepest; i++) {
 		bool inside = own->busy[i].start_ns >= record->start_ns;
 		sum_ns += inside ? own->busy[i].ns : 0;
 		own->busy[i].ns = 0;
+		for (unsigned k = 0; i > below && k < own->count[i]; k++) {
+			child_add(own, below, own->child[i][k]);
+		}
+		own->count[i] = i > below ? 0 : own->count[i];
 	}
 	return sum_ns < record->value ? sum_ns : record->value;
 }
@@ -118,7 +140,7 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 	}
 	unsigned below = depth + 1;
 	if (below < DEPTHS) {
-		uint64_t inside_ns = reset_inside(own, below, record);
+		uint64_t inside_ns = take_inside(own, below, record);
 		stage->children_ns += skipped ? 0 : inside_ns;
 		for (unsigned i = 0; i < own->count[below]; i++) {
 			struct stage *child = process->stages[own->child[below][i]];
@@ -127,19 +149,15 @@ void app_nest(struct app_process *process, uint32_t slot, const struct proto_rec
 			}
 			stage->own_runs += child == stage && stage->own_runs < UINT32_MAX;
 		}
+		own->count[below] = 0;
 	}
-	for (unsigned i = below; i < DEPTHS && own->count[i] > 0; i++) {
-		own->count[i] = 0;
-	}
+	own->deepest = (uint8_t)depth;
 	if (depth > 0 && !skipped) {
 		own->busy[depth].start_ns =
 			own->busy[depth].ns > 0 ? own->busy[depth].start_ns : record->start_ns;
 		own->busy[depth].ns += record->value;
 	}
-	if (depth == 0 || memchr(own->child[depth], record->stage, own->count[depth])) {
-		return;
-	}
-	if (own->count[depth] < CHILDREN) {
-		own->child[depth][own->count[depth]++] = (uint8_t)record->stage;
+	if (depth > 0) {
+		child_add(own, depth, (uint8_t)record->stage);
 	}
 }

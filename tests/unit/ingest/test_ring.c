@@ -15,6 +15,7 @@ enum { SIZE = 64 * 1024 };
 struct seen {
 	uint64_t records, declarations;
 	uint64_t last[64]; /* value of the slot's last record */
+	uint32_t threads[64];
 	bool ordered;
 	char name[PROTO_NAME_SIZE];
 };
@@ -42,7 +43,7 @@ static size_t see_records(void *ctx, uint32_t slot, const struct proto_record *c
 }
 
 static struct seen seen;
-static const struct ring_sink sink = {see_declaration, see_records, &seen};
+static const struct ring_sink sink = {see_declaration, see_records, NULL, &seen};
 static void *map;
 static struct writer writer;
 static struct ring *ring;
@@ -141,6 +142,31 @@ START_TEST(a_full_ring_drops_the_newest_and_counts)
 }
 END_TEST
 
+static void see_thread(void *ctx, uint32_t slot)
+{
+	((struct seen *)ctx)->threads[slot]++;
+}
+
+START_TEST(a_slot_that_another_thread_has_is_told_ahead_of_its_records)
+{
+	const struct ring_sink told = {see_declaration, see_records, see_thread, &seen};
+	bool more;
+	attach();
+	for (uint32_t tid = 100; tid < 110; tid++) {
+		writer.slots[1].tid = tid;
+		ring_drain(ring, &told, RING_BUDGET, &more);
+		ck_assert_uint_eq(seen.threads[1], tid - 100);
+		for (int pass = 0; pass < 3; pass++) {
+			put(1, 5);
+			ring_drain(ring, &told, RING_BUDGET, &more);
+			ck_assert_uint_eq(seen.threads[1], tid - 99);
+		}
+	}
+	ck_assert_uint_eq(seen.records, 10 * 3 * 5);
+	ck_assert_uint_eq(seen.threads[0], 0);
+}
+END_TEST
+
 static unsigned wanted;
 
 static size_t take_some(void *ctx, uint32_t slot, const struct proto_record *copies, size_t n)
@@ -152,7 +178,7 @@ static size_t take_some(void *ctx, uint32_t slot, const struct proto_record *cop
 
 START_TEST(what_the_sink_refuses_comes_again)
 {
-	const struct ring_sink reluctant = {see_declaration, take_some, &seen};
+	const struct ring_sink reluctant = {see_declaration, take_some, NULL, &seen};
 	attach();
 	put(0, 100);
 	put(1, 100);
@@ -201,7 +227,7 @@ static size_t see_times(void *ctx, uint32_t slot, const struct proto_record *cop
 /* One has eight records in the time of one of the other. */
 START_TEST(slots_are_read_in_the_order_of_time)
 {
-	const struct ring_sink timed = {see_declaration, see_times, &seen};
+	const struct ring_sink timed = {see_declaration, see_times, NULL, &seen};
 	bool more;
 	attach();
 	for (uint64_t t_ns = 1; t_ns <= 1000; t_ns++) {
@@ -504,7 +530,7 @@ static size_t judge_records(void *ctx, uint32_t slot, const struct proto_record 
 	return n;
 }
 
-static const struct ring_sink judge = {see_declaration, judge_records, &seen};
+static const struct ring_sink judge = {see_declaration, judge_records, NULL, &seen};
 
 static size_t drain_judged(void)
 {
@@ -668,7 +694,7 @@ START_TEST(random_words_never_hang_or_lead_outside)
 	struct vandal vandal = {.words = 2000000};
 	pthread_t thread;
 	uint64_t records = 0, reads = 0;
-	const struct ring_sink wild = {ignore_declaration, count_records, &records};
+	const struct ring_sink wild = {ignore_declaration, count_records, NULL, &records};
 	attach();
 	ck_assert_int_eq(pthread_create(&thread, NULL, vandalise, &vandal), 0);
 	do {

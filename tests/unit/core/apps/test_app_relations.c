@@ -142,6 +142,46 @@ START_TEST(a_in_b_in_a_has_a_root)
 }
 END_TEST
 
+/* frame { step { copy; longjmp }, copy }: step never ends, but copy ran in the frame. */
+START_TEST(children_of_one_that_never_ended_are_those_of_the_next_around_it)
+{
+	uint16_t copy = declare("copy"), frame = declare("frame"), other = declare("other");
+	for (uint64_t i = 0; i < 10; i++) {
+		run_in(2, copy, T0 + i * S + MS, MS);
+		run_in(2, copy, T0 + i * S + 2 * MS, MS);
+		run_in(0, frame, T0 + i * S, 5 * MS);
+		run_in(1, other, T0 + i * S + 5 * MS, MS);
+		run_in(0, other, T0 + i * S + 5 * MS, 2 * MS);
+	}
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_str_eq(parent("copy"), "frame");
+	ck_assert_uint_eq(stage("copy")->parents, 1);
+	ck_assert_uint_eq(stage("copy")->parent[0].runs, 10);
+	ck_assert_uint_eq(relations.self_ns[index_of("frame")], 10 * 3 * MS);
+}
+END_TEST
+
+START_TEST(what_a_thread_leaves_open_is_not_around_the_next_one_s_stages)
+{
+	uint16_t left = declare("left"), infer = declare("infer"), conv = declare("conv");
+	for (uint64_t i = 0; i < 10; i++) {
+		run_in(1, left, T0 + i * S, MS); /* the thread ends inside of the stage around it */
+		apps_slot_taken(process, 0);
+		run_in(1, conv, T0 + i * S + 5 * MS, MS);
+		run_in(0, infer, T0 + i * S + 4 * MS, 3 * MS);
+		apps_slot_taken(process, 0);
+	}
+	struct app_relations relations;
+	app_relate(app(), &relations);
+	ck_assert_str_eq(parent("left"), "");
+	ck_assert_uint_eq(stage("left")->parents, 0);
+	ck_assert_str_eq(parent("conv"), "infer");
+	ck_assert_uint_eq(relations.self_ns[index_of("infer")], 10 * 2 * MS);
+	apps_slot_taken(process, 4711);
+}
+END_TEST
+
 START_TEST(more_children_and_parents_than_fit_are_left_out)
 {
 	uint16_t many[40], top = declare("top");
