@@ -209,11 +209,12 @@ static void end_open(struct thread *t, const edgeprof_token *token, uint64_t now
 	set_open_count(t, depth);
 }
 
-/* Not open here: ended before, truncated by an outer end, or opened by another thread. */
+/* Not open here: ended before, truncated by an outer end, or opened by another thread or by the
+ * parent of this process. */
 static bool is_open(const struct thread *t, const edgeprof_token *token)
 {
 	uint32_t depth = token->depth & ~TOKEN_MEASURED;
-	return depth < open_count(t) &&
+	return t->slot && depth < open_count(t) &&
 	       (depth >= PROTO_OPEN_STAGES || t->slot->open[depth].start_ns == token->start_ns);
 }
 
@@ -228,7 +229,7 @@ static void end_any(struct thread *t, edgeprof_token token, uint64_t now_ns, uin
 		return;
 	}
 	/* begun before this thread had a slot: not among its open stages */
-	bool placed = token.depth != TOKEN_UNPLACED && t->slot;
+	bool placed = token.depth != TOKEN_UNPLACED && !t->ended;
 	if (placed && !is_open(t, &token)) {
 		return;
 	}
