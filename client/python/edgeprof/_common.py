@@ -8,7 +8,7 @@ from _thread import get_ident
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _layout as L
-from ._values import double_bits, number
+from ._values import double_bits, is_failure, number
 
 STAGE_DOC = """A context manager that times its body as the stage `name`, also when the body raises.
 
@@ -143,7 +143,7 @@ class Detailed:
         if self._cpu_time:
             cost = time.process_time_ns() - self._process_ns
             emit(index, L.COST, cost, 0, unknown, start, L.COST_RSS_UNKNOWN)
-        failed = L.FAILED if kind is not None else 0
+        failed = L.FAILED if is_failure(kind) else 0
         emit(index, L.COMPLETE, end - start, failed, cpu_us, start, frame, self._depth)
         for name, value in self._numbers:
             owner = index if index >= 0 else unknown

@@ -11,7 +11,7 @@ from ._common import FRAME_DOC, first_frame
 from ._process import connect, counts, process, read_advice, shutdown
 from ._scope import stage
 from ._thread import current, emit
-from ._values import u64
+from ._values import is_failure, u64
 
 __all__ = [
     "Frames", "Profiler", "connect", "counts", "emit", "frame", "process", "read_advice", "shutdown",
@@ -60,7 +60,7 @@ class frame:
             process.on_frame(end, end - start)
         if start is None or self._generation != process.generation:
             return
-        word = _FRAME if kind is None else _FRAME | L.FAILED << 24
+        word = _FRAME | L.FAILED << 24 if is_failure(kind) else _FRAME
         word |= L.OF_TASK << 24 if self._node is not None else 0
         thread.record(end, word, start, end - start, self.id)
 

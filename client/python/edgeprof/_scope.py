@@ -13,7 +13,7 @@ from . import _tasks
 from ._common import STAGE_DOC, Detailed
 from ._process import process
 from ._thread import CHECKED, Thread, check, current, emit, local, pack_open, pack_record
-from ._values import depth_flags, say, u64
+from ._values import depth_flags, is_failure, say, u64
 
 _NOT_MEASURED = L.NOT_MEASURED
 
@@ -87,7 +87,7 @@ class Scope:
                     thread.depth = depth
                     self.hot = None
                     return None
-                return self._leave(end, kind is not None)
+                return self._leave(end, is_failure(kind))
             head = -2
             thread.busy = True
             head = thread.head

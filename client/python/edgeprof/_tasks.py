@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from . import _layout as L
 from ._common import Detailed, Numbers
-from ._values import say
+from ._values import is_failure, say
 
 active = False
 generation = 0  # forks: what a parent has open is not ours to end
@@ -196,7 +196,7 @@ class TaskStage:
             closed = node.run.close()
             if closed is not None:
                 start, frame = closed
-                failed = 0 if kind is None else L.FAILED
+                failed = L.FAILED if is_failure(kind) else 0
                 plan.emit(
                     plan.index, L.COMPLETE, end - start, failed, L.NOT_MEASURED, start, frame, node.depth - 1
                 )

@@ -30,6 +30,11 @@ def u64(value: Any, what: str, limit: int = L.NO_FRAME) -> int:
     return result
 
 
+def is_failure(kind: Any) -> bool:
+    """Whether a body ended by an error. That of a generator which is closed did not."""
+    return kind is not None and kind is not GeneratorExit
+
+
 def depth_flags(depth: int) -> int:
     return (L.NESTED | min(depth, 15) << L.DEPTH_SHIFT) if depth else 0
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar
 
 from . import _layout as L
 from ._recorder import emit, process
-from ._values import say
+from ._values import is_failure, say
 
 MIB = 1024 * 1024
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -131,7 +131,7 @@ class memory_scope:
         self.peak_bytes = max(self.peak_bytes, memory.rss_bytes)
         if memory.peak_rss_bytes > self._hwm:
             self.peak_bytes = max(self.peak_bytes, memory.peak_rss_bytes)
-        self._report(end, cpu, kind is not None)
+        self._report(end, cpu, is_failure(kind))
 
     def _report(self, end: int, cpu: int, failed: bool) -> None:
         growth = (self.after_bytes - self.before_bytes) % (1 << 64)

@@ -13,7 +13,7 @@ from typing import Any, Deque, Dict, Iterator, List, Optional
 
 from . import _layout as L
 from ._recorder import Profiler, emit, process
-from ._values import say
+from ._values import is_failure, say
 from .stats import summary_ms
 
 
@@ -134,7 +134,7 @@ class stage_timer:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         end = time.monotonic_ns()
         self.elapsed_ms = (end - self._start) / 1e6
-        failed = L.FAILED if kind is not None else 0
+        failed = L.FAILED if is_failure(kind) else 0
         index, duration = process.declare(self.label), end - self._start
         emit(index, L.COMPLETE, duration, failed, L.NOT_MEASURED, self._start)
         if self._results is not None:

@@ -279,7 +279,9 @@ static PyObject *stage_exit(PyObject *self, PyObject *args)
 {
 	struct stage *s = (struct stage *)self;
 	struct local *l = fast_local();
-	bool raised = PyTuple_Size(args) > 0 && PyTuple_GetItem(args, 0) != Py_None;
+	PyObject *kind = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : Py_None;
+	/* a generator that is closed did not fail */
+	bool raised = kind != Py_None && kind != PyExc_GeneratorExit;
 	uint32_t flags = raised ? PROTO_RECORD_FAILED : 0;
 	struct entry e;
 	bool ours = take(s, l, &e);
