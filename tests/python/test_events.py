@@ -577,6 +577,27 @@ for _ in range(5):
         self.assertEqual({name: (row["total_count"], row["failed"]) for name, row in self.stages("closed").items()},
                          {name: (10, 5) for name in ("plain", "detailed", "timer", "scope")})
 
+    def test_late_destructors_do_not_notice(self):
+        code = """
+import edgeprof
+edgeprof.connect("late")
+with edgeprof.stage("known"): pass
+class Late:
+    def __del__(self, e=edgeprof.__dict__.copy()):
+        with e["frame"](), e["stage"]("known"), e["stage"]("new"), e["stage"]("known", unit="gpu", attributes={"n": 1}): pass
+        e["gauge"]("g", 1), e["counter"]("c"), e["mark"]("m", n=1), e["begin"]("b", 1), e["end"]("b", 1), e["tick"]()
+        e["timed"]("t"), e["deadline"]("known", 1), e["advice"](), e["counts"]()
+        print("late", flush=True)
+late = Late()
+if %r:
+    import asyncio
+    async def once():
+        with edgeprof.stage("task"): pass
+    asyncio.run(once())
+"""
+        for tasks in (False, True):
+            self.assertEqual(run(code % tasks, app_env(self.daemon)), ("late\n", ""))
+
     def test_more_names_than_a_process_may_have_are_counted(self):
         code = """
 import edgeprof, time

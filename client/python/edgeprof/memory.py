@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from io import open  # those of builtins are gone when late destructors run
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar
 
 from . import _layout as L

@@ -37,6 +37,10 @@ void fast_start(void);
 /* Calls a function of edgeprof._native; releases args. NULL: an exception, also without args. */
 PyObject *fast_call_native(const char *name, PyObject *args, PyObject *kwargs);
 
+/* After that failed: because the interpreter ends and its modules are gone, as in destructors that
+ * run so late. Then there is no exception any more. */
+bool fast_is_late(void);
+
 /* Tasks of asyncio were seen: what is open is asked of edgeprof._tasks. */
 extern bool fast_tasks;
 

@@ -72,7 +72,8 @@ static PyObject *fast_stage(PyObject *module, PyObject *args, PyObject *kwargs)
 	}
 	PyErr_Clear(); /* not hashable: Python says what it should be */
 	Py_INCREF(args);
-	return fast_call_native("new_stage", args, kwargs);
+	PyObject *made = fast_call_native("new_stage", args, kwargs);
+	return made || !fast_is_late() ? made : stage_new(state->stage, -1, EDGEPROF_NO_FRAME);
 }
 
 /* new(index, frame): of stage() with options. */

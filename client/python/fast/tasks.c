@@ -18,6 +18,15 @@ PyObject *fast_call_native(const char *name, PyObject *args, PyObject *kwargs)
 	return result;
 }
 
+bool fast_is_late(void)
+{
+	bool late = PyErr_ExceptionMatches(PyExc_ImportError);
+	if (late) {
+		PyErr_Clear();
+	}
+	return late;
+}
+
 bool fast_look(struct local *l, uint64_t now_ns)
 {
 	enum { LOOK_NS = 10000000 };
@@ -45,5 +54,5 @@ bool fast_context(const struct local *l, unsigned long long *frame, uint32_t *de
 	PyObject *here = fast_call_native("here", PyTuple_New(0), NULL);
 	bool known = here && PyArg_ParseTuple(here, "KI", frame, depth);
 	Py_XDECREF(here);
-	return known;
+	return known || fast_is_late();
 }

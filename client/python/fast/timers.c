@@ -94,7 +94,7 @@ static bool begin_frame(struct local *l, uint64_t frame, struct entry *ret)
 	if (fast_look(l, token.start_ns)) {
 		node = fast_call_native(
 			"enter_frame", Py_BuildValue("(K)", (unsigned long long)frame), NULL);
-		if (!node) {
+		if (!node && !fast_is_late()) {
 			return false;
 		}
 	}
@@ -339,8 +339,9 @@ static unsigned long long automatic_id(void)
 	if (fast_next_frame == EDGEPROF_NO_FRAME) {
 		PyObject *number = fast_call_native(
 			"first_frame", Py_BuildValue("(i)", fast_generation > 0), NULL);
-		unsigned long long first =
-			number ? PyLong_AsUnsignedLongLong(number) : EDGEPROF_NO_FRAME;
+		unsigned long long first = number	    ? PyLong_AsUnsignedLongLong(number)
+					   : fast_is_late() ? 0
+							    : EDGEPROF_NO_FRAME;
 		Py_XDECREF(number);
 		if (fast_next_frame == EDGEPROF_NO_FRAME) { /* else another thread was faster */
 			fast_next_frame = first;
