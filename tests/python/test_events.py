@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import unittest
 
 import support
 from support import DaemonCase, app_env, app_of, ctl, run, start, until
@@ -576,6 +577,32 @@ for _ in range(5):
         until("the app ended", lambda: (app_of(self.daemon, "closed") or {}).get("state") == "ended")
         self.assertEqual({name: (row["total_count"], row["failed"]) for name, row in self.stages("closed").items()},
                          {name: (10, 5) for name in ("plain", "detailed", "timer", "scope")})
+
+    @unittest.skipIf(support.NATIVE, "the recorder in C runs no handler")
+    def test_what_a_handler_raises_while_a_daemon_is_looked_for_reaches_the_program(self):
+        code = """
+import edgeprof, signal
+from edgeprof._process import process
+edgeprof.connect("looking")
+class Stop(Exception): pass
+class Handler:
+    def on_alarm(self, *_): raise Stop
+signal.signal(signal.SIGALRM, Handler().on_alarm)
+alive, process.channel.alive = process.channel.alive, lambda: signal.raise_signal(signal.SIGALRM)
+stops = 0
+for _ in range(3):
+    process.due = 0
+    process.ring_gates()
+    try:
+        with edgeprof.stage("infer"): pass
+    except Stop: stops += 1
+process.channel.alive = alive
+with edgeprof.stage("infer"): pass
+assert stops == 3 and not process._incapable, stops
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "looking") or {}).get("state") == "ended")
+        self.assertEqual(app_of(self.daemon, "looking")["invalid"], 0)
 
     def test_late_destructors_do_not_notice(self):
         code = """

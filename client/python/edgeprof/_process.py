@@ -4,6 +4,7 @@
 `process` is the one instance. Its lock is held for microseconds, never while anything waits."""
 import atexit
 import os
+import signal
 import threading
 import time
 import weakref
@@ -28,6 +29,15 @@ def fence() -> None:
             pass
         with _fence_lock:
             pass
+
+
+def _is_handlers(error: BaseException) -> bool:
+    """A signal handler of the program raised it."""
+    codes = [getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()]
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code not in codes:
+        trace = trace.tb_next
+    return trace is not None
 
 
 class Process(Names):
@@ -72,8 +82,10 @@ class Process(Names):
                 self.mapping.declare(self._packed, fence)  # what a signal handler interrupted
             if not self.off and self.channel is not None and not self.channel.alive():
                 self._attach(self.channel)
-        except Exception:  # whatever this system lacks: the program must not notice
-            self._incapable = True
+        except Exception as error:
+            if _is_handlers(error):
+                raise
+            self._incapable = True  # whatever this system lacks: the program must not notice
 
     def _attach(self, channel: Channel) -> None:
         if self._incapable or not channel.find():

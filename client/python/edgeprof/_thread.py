@@ -226,7 +226,7 @@ class _Guard:
         self._thread = thread
 
     def __del__(self, finalizing: Any = sys.is_finalizing) -> None:
-        if not finalizing():
+        if not finalizing() and hasattr(self, "_thread"):  # else a signal handler raised in __init__
             self._thread.release()
 
 
