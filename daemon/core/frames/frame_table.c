@@ -219,6 +219,15 @@ static uint64_t distance_ns(const struct frame *frame, const struct frame_piece 
 	return piece->start_ns > frame->end_ns ? piece->start_ns - frame->end_ns : 0;
 }
 
+/* The piece lies ahead of one frame and behind the begin of an earlier one that had a stage of it,
+ * too: it waited in a queue. */
+static bool is_between(
+	const struct frame *earlier, const struct frame *later, const struct frame_piece *piece)
+{
+	return piece->end_ns <= later->start_ns && piece->start_ns >= earlier->start_ns &&
+	       (earlier->parts & later->parts);
+}
+
 /* The slot of the frame that the piece is of; FRAME_TABLE_FRAMES: none that has not ended. The
  * piece may be late: then it is of the one before, or threads that are read one after the other
  * have used the id again already. */
@@ -231,7 +240,10 @@ static uint32_t frame_of(
 	while (at < FRAME_TABLE_FRAMES) {
 		const struct frame *frame = &table->frame[at];
 		uint64_t far_ns = distance_ns(frame, piece);
-		if (far_ns < min_ns && !is_over(table, at, piece, idx)) {
+		bool nearer =
+			far_ns < min_ns || (best < FRAME_TABLE_FRAMES &&
+						   is_between(frame, &table->frame[best], piece));
+		if (nearer && !is_over(table, at, piece, idx)) {
 			best = at;
 			min_ns = far_ns;
 		}
@@ -367,14 +379,15 @@ static uint32_t frame_of_record(
 	const struct frame *frame = &table->frame[at];
 	bool took_part = frame->threads >> piece->thread % 64 & 1;
 	bool own = frame->owner == piece->thread;
+	bool lasts = piece->start_ns < piece->end_ns;
 	if (!frame->ended_ns) { /* what lies before the record is left of one that had none */
-		return took_part && frame->end_ns < piece->start_ns ? FRAME_TABLE_FRAMES : at;
+		bool before = took_part && lasts && frame->end_ns < piece->start_ns;
+		return before ? FRAME_TABLE_FRAMES : at;
 	}
-	bool around = own && frame->is_tick && piece->start_ns <= frame->ended_ns &&
-		      piece->start_ns < piece->end_ns && frame->ended_ns <= piece->end_ns;
+	bool around = own && frame->is_tick && piece->start_ns <= frame->ended_ns && lasts &&
+		      frame->ended_ns <= piece->end_ns;
 	*known = around || (!own && took_part && !frame->shared);
-	if (!own && took_part && frame->shared && !frame->is_tick &&
-		piece->start_ns < piece->end_ns) {
+	if (!own && took_part && frame->shared && !frame->is_tick && lasts) {
 		note_rivals(table, frame->owner, piece->thread);
 	}
 	return *known ? at : FRAME_TABLE_FRAMES;

@@ -13,7 +13,8 @@
  * - for a thread whose frames of the same ids as this one's threads have overlapped theirs, with a
  * stage that both ran and a FRAME record from each: two loops count alike (two cameras);
  * - where no FRAME records come, when the outermost stage it began with runs again after another.
- * Several frames of one id may be open; what comes late belongs to the one of its time.
+ * Several frames of one id may be open; what comes late belongs to the one of its time, and what
+ * lies between two that both ran one stage, to the earlier.
  *
  * A frame goes from its earliest start (frame begin or first stage) to its last end (frame end or
  * last stage). It is done when everything up to its end has been read and the grace passed: none at

@@ -265,6 +265,54 @@ START_TEST(ids_that_wrap_are_joined_by_time_in_whatever_order_threads_are_read)
 }
 END_TEST
 
+/* Eight buffers: capture takes 5 ms and runs ahead until all are full, infer takes 10. The thread
+ * that captures is read ahead of the other by up to `lead` frames. */
+static void circulate(uint64_t lead, bool ticks)
+{
+	enum { BUFFERS = 8, FRAMES = 64 };
+	uint64_t start[FRAMES], end[FRAMES], inferred = 0;
+	for (uint64_t i = 0; i < FRAMES; i++) {
+		uint64_t free_ms = i < BUFFERS ? 0 : end[i - BUFFERS] + 1;
+		uint64_t idle_ms = i == 0 ? 0 : start[i - 1] + 5;
+		start[i] = free_ms > idle_ms ? free_ms : idle_ms;
+		uint64_t ready_ms = start[i] + 6;
+		end[i] = (i > 0 && end[i - 1] > ready_ms ? end[i - 1] : ready_ms) + 10;
+		run(i % BUFFERS, start[i], start[i] + 5, 0, 1);
+		for (; inferred <= i && (inferred + lead < i || i + 1 == FRAMES); inferred++) {
+			run(inferred % BUFFERS, end[inferred] - 10, end[inferred], 1, 2);
+			if (ticks) { /* right behind the stage */
+				const struct frame_piece piece = {.id = inferred % BUFFERS,
+					.start_ns = T0 + end[inferred] * MS + 1000,
+					.end_ns = T0 + end[inferred] * MS + 1000,
+					.thread = 2};
+				bool known;
+				frame_table_frame(table, &piece, &known);
+			}
+		}
+	}
+	frame_table_finish_until(table, UINT64_MAX);
+	ck_assert_uint_eq(done_count, FRAMES);
+	for (size_t i = 0; i < FRAMES; i++) {
+		ck_assert_uint_eq(done[i].id, i % BUFFERS);
+		ck_assert_uint_eq(done[i].start_ns, T0 + start[i] * MS);
+		ck_assert_uint_eq(done[i].end_ns, T0 + end[i] * MS + (ticks ? 1000 : 0));
+		ck_assert_uint_eq(done[i].runs, 2);
+		ck_assert_int_eq(done[i].has_frame, ticks);
+	}
+}
+
+START_TEST(buffers_that_circulate_are_a_frame_from_capture_to_the_end)
+{
+	for (uint64_t lead = 0; lead <= 24; lead += 4) {
+		for (int ticks = 0; ticks < 2; ticks++) {
+			table_teardown();
+			table_setup();
+			circulate(lead, ticks);
+		}
+	}
+}
+END_TEST
+
 START_TEST(a_process_that_came_later_goes_on_with_what_is_queued)
 {
 	for (uint64_t i = 0; i < 20; i++) {
