@@ -181,11 +181,13 @@ static size_t mark_at(const struct data_records *records, uint64_t t_ns)
 	return low;
 }
 
-/* One that was made of runs is around all of its own. */
+/* One that was made of runs is around all of its own. Behind its end no stage runs again: the
+ * buffer with this id was used again. */
 static bool has_run(const struct data_mark *mark, const struct data_run *run)
 {
 	bool around = run->start_ns >= mark->start_ns && run->end_ns <= mark->end_ns;
-	return mark->id == run->frame_id && (around || mark->thread != UINT64_MAX);
+	bool again = run->start_ns >= mark->end_ns && (mark->stages >> run->stage % 64 & 1);
+	return mark->id == run->frame_id && (around || mark->thread != UINT64_MAX) && !again;
 }
 
 static size_t frame_in_time(
@@ -242,6 +244,7 @@ static void join(struct data_records *records, enum joined kind)
 				run->start_ns < mark->first_ns ? run->start_ns : mark->first_ns;
 			mark->last_ns = run->end_ns > mark->last_ns ? run->end_ns : mark->last_ns;
 			mark->throttled = run->throttled; /* the last one counts */
+			mark->stages |= UINT64_C(1) << run->stage % 64;
 		}
 	}
 }

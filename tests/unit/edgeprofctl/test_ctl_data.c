@@ -372,6 +372,34 @@ START_TEST(ids_that_are_used_again_are_other_frames)
 }
 END_TEST
 
+/* Four buffers, whose numbers are the ids: capture fills one as soon as infer is done with it, and
+ * it waits for the three ahead of it. */
+START_TEST(buffers_that_wait_in_a_queue_are_of_the_frame_to_come)
+{
+	static const double lasts[] = {39.99, 9.99, 0}; /* the record: all, infer, a tick */
+	for (int of = 0; of < COUNT(lasts); of++) {
+		struct row rows[64];
+		size_t count = 0;
+		teardown();
+		begin("");
+		for (int i = 0; i < 12; i++) {
+			double at = 10.0 * i;
+			rows[count++] = (struct row){"complete", 0, 1, at, 2, i % 4, 0};
+			rows[count++] = (struct row){"complete", 1, 2, at + 30, 9.9, i % 4, 0};
+			rows[count++] = (struct row){
+				"frame", -1, 2, at + 39.99 - lasts[of], lasts[of], i % 4, 0};
+		}
+		records(rows, count);
+		ck_assert_int_eq(finish(""), CTL_FINE);
+		ck_assert_uint_eq(data.frame_count, 12);
+		for (size_t i = 0; i < 12; i++) {
+			ck_assert_uint_eq(data_stage(&data, "capture")->execution[i].frame, i);
+			ck_assert_uint_eq(data_stage(&data, "infer")->execution[i].frame, i);
+		}
+	}
+}
+END_TEST
+
 /* Two threads, four buffers whose numbers are the ids: while infer works on one, capture fills the
  * next one, in two parts. What has no id is outside. */
 START_TEST(without_frames_the_ids_of_stages_make_them)
