@@ -248,12 +248,16 @@ START_TEST(what_makes_numbers_untrustworthy_is_noted)
 	ck_assert_uint_eq(recommended("percentiles of 20 frames"), 1);
 	ck_assert_uint_eq(recommended("virtual machine"), 1);
 	ck_assert_uint_eq(recommended("10.0 % of the events"), 1);
+	ck_assert_uint_eq(recommended("record less"), 1);
 	ck_assert_uint_eq(recommended("12.0 % of a core (process/edgeprofd/cpu)"), 1);
 	ck_assert_uint_eq(recommended("stress (pid 7)"), 1);
 	facts.frames = 1000;
 	facts.span_s = 5;
+	facts.crowded = 64;
 	judge();
 	ck_assert_uint_eq(recommended("5.0 s is too short"), 1);
+	ck_assert_uint_eq(recommended("record less"), 0);
+	ck_assert_uint_eq(recommended("no more than 64 threads"), 1);
 }
 END_TEST
 

@@ -656,6 +656,19 @@ START_TEST(an_app_that_ended_is_judged_by_its_last_frames)
 }
 END_TEST
 
+START_TEST(a_process_with_as_many_threads_as_can_record_is_crowded)
+{
+	begin(&(struct simulation_options){.model = camera});
+	simulation_run(simulation, 60);
+	simulation->process->threads = 15;
+	simulation_gather(simulation, &facts);
+	ck_assert_uint_eq(facts.crowded, 0);
+	simulation->process->threads = 16; /* of a mapping of 64 KiB */
+	simulation_gather(simulation, &facts);
+	ck_assert_uint_eq(facts.crowded, 16);
+}
+END_TEST
+
 static double cpu_s(void)
 {
 	return (double)clock() / CLOCKS_PER_SEC;

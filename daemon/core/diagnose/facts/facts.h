@@ -141,6 +141,7 @@ struct facts {
 	bool of_stages;	   /* the app marks no frames: an iteration of its main stage is one */
 	bool warming_up;   /* the fast segments came right after slow first ones */
 	double dropped;	   /* share of events that the app could not record */
+	uint32_t crowded;  /* threads that a process can record, where as many do; else 0 */
 	double unended;	   /* share of the frames that were dropped on their way */
 	double event_rate; /* a second */
 

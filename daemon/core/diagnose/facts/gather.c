@@ -125,6 +125,13 @@ static void add_settings(const struct core *core, const struct app *app,
 		frames && frames->deadline_ns > 0 ? (double)frames->deadline_ns / 1e6 : (double)NAN;
 	facts->dropped =
 		accounting.sent > 0 ? (double)accounting.dropped / (double)accounting.sent : 0;
+	for (size_t i = 0; i < app->processes; i++) {
+		const struct app_process *process = app->process[i];
+		struct proto_geometry g;
+		if (proto_geometry(process->mapping_size, &g) == 0 && process->threads == g.slots) {
+			facts->crowded = g.slots;
+		}
+	}
 	facts->unended = (double)past->unended / fmax(1, (double)(past->unended + past->begun));
 	facts->event_rate =
 		past->events > 0 && now_ns > past->first_event_ns
