@@ -207,7 +207,8 @@ static bool is_over(
 		return far && frame->threads == thread && !piece->by_id;
 	}
 	bool elsewhere = !piece->by_id && (frame->threads & thread);
-	return after || elsewhere || far;
+	bool ahead = frame->ended_ns && !frame->is_tick && piece->end_ns <= frame->start_ns;
+	return after || ahead || elsewhere || far;
 }
 
 /* What lies between them. */

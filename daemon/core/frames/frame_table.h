@@ -9,7 +9,7 @@
  * - for the thread whose FRAME record it had, at the end of that record;
  * - for a thread that ran a stage in it, went on with another frame and runs that stage again;
  * - for a stage that ran in it already and runs again on another thread after its FRAME record, or
- *   FRAME_TABLE_NEAR frames later;
+ *   FRAME_TABLE_NEAR frames later, or ran there before what it had begun with;
  * - for a thread whose frames of the same ids as this one's threads have overlapped theirs, with a
  * stage that both ran and a FRAME record from each: two loops count alike (two cameras);
  * - where no FRAME records come, when the outermost stage it began with runs again after another.

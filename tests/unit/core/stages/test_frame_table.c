@@ -313,6 +313,37 @@ START_TEST(buffers_that_circulate_are_a_frame_from_capture_to_the_end)
 }
 END_TEST
 
+/* A pool of two threads numbers each batch from 0; a number comes to the one or the other. One
+ * thread is read ahead of the other by three batches. */
+START_TEST(a_pool_that_numbers_each_batch_has_frames_of_one_thread_each)
+{
+	enum { BATCHES = 24, SIZE = 4 };
+	for (uint64_t first = 0; first < BATCHES; first += 3) {
+		for (uint64_t thread = 1; thread <= 2; thread++) {
+			for (uint64_t i = first * SIZE; i < (first + 3) * SIZE; i++) {
+				uint64_t from_ms = i / 2 * 10 + thread;
+				const struct frame_piece piece = {.id = i % SIZE,
+					.start_ns = T0 + from_ms * MS,
+					.end_ns = T0 + (from_ms + 8) * MS,
+					.thread = thread};
+				bool known;
+				if ((i + i / SIZE) % 2 == thread % 2) {
+					run(i % SIZE, from_ms, from_ms + 8, 0, thread);
+					frame_table_frame(table, &piece, &known);
+				}
+			}
+		}
+		frame_table_finish_until(table, T0 + (first + 3) * SIZE * 5 * MS);
+	}
+	frame_table_finish_until(table, UINT64_MAX);
+	ck_assert_uint_eq(done_count, BATCHES * SIZE);
+	for (size_t i = 0; i < done_count; i++) {
+		ck_assert_uint_eq(frame_latency_ns(&done[i]), 8 * MS);
+		ck_assert_uint_eq(done[i].runs, 1);
+	}
+}
+END_TEST
+
 START_TEST(a_process_that_came_later_goes_on_with_what_is_queued)
 {
 	for (uint64_t i = 0; i < 20; i++) {
