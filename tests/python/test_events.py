@@ -579,6 +579,28 @@ for _ in range(5):
                          {name: (10, 5) for name in ("plain", "detailed", "timer", "scope")})
 
     @unittest.skipIf(support.NATIVE, "the recorder in C runs no handler")
+    def test_a_handler_inside_a_begin_leaves_nothing_open(self):
+        code = """
+import edgeprof, edgeprof._scope as scope
+from edgeprof._thread import current
+edgeprof.connect("inside")
+pack = scope.pack_open
+def pack_and_handle(*args):
+    pack(*args)
+    scope.pack_open = pack
+    with edgeprof.stage("handler"): pass
+for _ in range(20):
+    scope.pack_open = pack_and_handle
+    try:
+        with edgeprof.stage("body"): raise KeyError  # by the slow way
+    except KeyError: pass
+    assert current().depth == 0, current().depth
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "inside") or {}).get("state") == "ended")
+        self.assertEqual({name: row["total_count"] for name, row in self.stages("inside").items()}, {"body": 20, "handler": 20})
+
+    @unittest.skipIf(support.NATIVE, "the recorder in C runs no handler")
     def test_what_a_handler_raises_while_a_daemon_is_looked_for_reaches_the_program(self):
         code = """
 import edgeprof, signal

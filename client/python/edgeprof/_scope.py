@@ -110,7 +110,8 @@ class Scope:
     def _close(self) -> bool:
         """Closes it, and what was opened inside. False: what was around it ended before (asyncio tasks)."""
         own, depth = self.thread, self.depth
-        held = depth < L.OPEN_STAGES - 1
+        # a signal handler's may have been written where it is shown, but then all since ended in turn
+        held = own.turn != self.turn and depth < L.OPEN_STAGES - 1
         if own.depth <= depth or (held and own.slot64[self.open_offset // 8] != self.start):
             return False
         own.close(depth)
