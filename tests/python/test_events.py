@@ -579,6 +579,34 @@ for _ in range(5):
                          {name: (10, 5) for name in ("plain", "detailed", "timer", "scope")})
 
     @unittest.skipIf(support.NATIVE, "the recorder in C runs no handler")
+    def test_a_handler_that_raises_ahead_of_an_exit_leaves_nothing_around_the_next_stages(self):
+        code = """
+import edgeprof
+edgeprof.connect("orphans")
+def walk(n):
+    with edgeprof.stage("body"):
+        if n: walk(n - 1)
+for _ in range(20):
+    edgeprof.stage("body").__enter__()  # and nobody has it
+    with edgeprof.stage("body"):
+        with edgeprof.stage("inside"): pass
+walk(3)
+kept = edgeprof.stage("body")
+kept.__enter__()
+with edgeprof.stage("body"): pass
+kept.__exit__(None, None, None)
+"""
+        run(code, app_env(self.daemon))
+        until("the app ended", lambda: (app_of(self.daemon, "orphans") or {}).get("state") == "ended")
+        found = []
+        with contextlib.closing(self.daemon.client()) as client:
+            for reply in client.stream("ExportTrace", app="orphans"):
+                records = reply.get("records", {"name": []})
+                found += [(reply["names"][name], records["depth"][i]) for i, name in enumerate(records["name"])
+                          if records["kind"][i] == "complete"]
+        self.assertEqual(found, [("inside", 1), ("body", 0)] * 20 + [("body", d) for d in (3, 2, 1, 0, 1, 0)])
+
+    @unittest.skipIf(support.NATIVE, "the recorder in C runs no handler")
     def test_a_handler_inside_a_begin_leaves_nothing_open(self):
         code = """
 import edgeprof, edgeprof._scope as scope

@@ -4,6 +4,7 @@
 stage() hands out one Scope per thread and name, so that nothing is made per event; while the latest is
 open (recursion, asyncio tasks in turns) stage() makes another, so every `with` has its own times. One
 that was kept may be entered by any thread, and again while it is open: that goes to a Shared one."""
+import weakref
 from _thread import get_ident
 from time import monotonic_ns
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -23,7 +24,7 @@ class Scope:
 
     __slots__ = (
         "thread", "name", "unit", "index", "hot", "start", "frame", "depth", "turn", "open_offset",
-        "word", "nested",
+        "word", "nested", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, thread: Thread, name: str, unit: Optional[str], index: int) -> None:
@@ -262,6 +263,16 @@ class Nothing:
         return None
 
 
+def _close_lost(thread: Thread, key: Any) -> None:
+    """Closes the innermost stage if nobody can end it: a signal handler raised ahead of its __exit__."""
+    scope = thread.scopes.pop(key, None)
+    if scope is not None and scope.hot and thread.depth == scope.depth + 1 and thread.turn == scope.turn:
+        depth, lost = scope.depth, weakref.ref(scope)
+        del scope
+        if lost() is None:
+            thread.close(depth)
+
+
 def _new(
     name: str, frame: Any, unit: Any, category: Any, attributes: Any, cpu_time: bool
 ) -> Any:
@@ -295,6 +306,7 @@ def _new(
     if process.off:
         thread.scopes[key] = nothing = Nothing()
         return nothing
+    _close_lost(thread, key)
     scope = thread.scopes[key] = Scope(thread, name, unit, index)
     return scope
 
@@ -316,6 +328,7 @@ def stage(
             return scope
         if scope.hot is _tasks.Plan:
             return _tasks.TaskStage(scope)
+    del scope  # for _close_lost()
     return _new(name, frame, unit, category, attributes, cpu_time)
 
 
