@@ -50,12 +50,12 @@ static cJSON *add_part(struct model *past, enum part part, const char *array)
 	return rows;
 }
 
-/* Leaves of a live row what history does not have: that is not of its moment, but the best there
- * is. Stages stay in their order. */
+/* Leaves of a live row what history does not have and what changes rarely: that is not of its
+ * moment, but the best there is. Stages stay in their order. */
 static void strip(cJSON *row)
 {
 	static const char *const kept[] = {"name", "stage", "deadline_ms", "target_fps", "depth",
-		"runs_per_frame", "category", "unit", "pid", "uid", "comm"};
+		"runs_per_frame", "category", "unit"};
 	cJSON *next;
 	for (cJSON *item = row->child; item; item = next) {
 		bool keep = cJSON_IsObject(item) || cJSON_IsArray(item);
@@ -185,13 +185,31 @@ static void find_alerts(struct model *past)
 	cJSON_Delete(log);
 }
 
+/* What a machine keeps. Modes and failed sources are of now, and so is a daemon started since. */
+static cJSON *status_of(const cJSON *live, double ago_s)
+{
+	static const char *const kept[] = {"hostname", "model", "os", "arch", "cpus"};
+	double uptime_s = json_number(live, "uptime_s") - ago_s;
+	cJSON *status = cJSON_CreateObject();
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		cJSON_AddItemToObject(
+			status, kept[i], cJSON_Duplicate(json_get(live, kept[i]), true));
+	}
+	if (uptime_s >= 0) {
+		cJSON_AddNumberToObject(status, "uptime_s", uptime_s);
+	}
+	return status;
+}
+
 void past_complete(struct model *past, const struct model *live)
 {
-	static const enum part copied[] = {PART_RULES, PART_STATUS, PART_EVENTS};
+	static const enum part copied[] = {PART_RULES, PART_EVENTS};
 	cJSON *event;
 	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
 		past->parts[copied[i]] = cJSON_Duplicate(live->parts[copied[i]], true);
 	}
+	double ago_s = (double)(live->now_us - past->now_us) / 1e6;
+	past->parts[PART_STATUS] = status_of(live->parts[PART_STATUS], ago_s);
 	add_part(past, PART_APPS, "apps");
 	add_part(past, PART_PROCESSES, "processes");
 	for (size_t i = 0; i < past->ring_count; i++) {

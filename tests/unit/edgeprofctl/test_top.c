@@ -251,6 +251,11 @@ START_TEST(the_past_has_the_stages_and_alerts_of_its_moment)
 		      "\"infer\","
 		      "\"deadline_ms\":33,\"depth\":0},{\"stage\":\"detect\","
 		      "\"runs_per_frame\":0.2}]}]}"));
+	model_store(&live, PART_PROCESSES,
+		parse("{\"processes\":[{\"name\":\"cam\",\"pid\":811,\"threads\":4}]}"));
+	model_store(&live, PART_STATUS,
+		parse("{\"time_us\":160000000,\"hostname\":\"pi5\",\"governor\":"
+		      "\"performance\",\"uptime_s\":90,\"sources_bad\":[{\"name\":\"cpu\"}]}"));
 	model_store(&past, PART_SERIES,
 		parse("{\"series\":[{\"name\":\"stage/cam/infer/"
 		      "mean_ms\",\"unit\":\"milliseconds\",\"step_ms\":0,"
@@ -284,6 +289,11 @@ START_TEST(the_past_has_the_stages_and_alerts_of_its_moment)
 	ck_assert_double_eq(json_number(stage->next, "mean_ms"), 50);
 	ck_assert_double_eq_tol(json_number(stage->next, "per_frame_ms"), 10, 1e-9);
 	ck_assert_double_eq(json_number(model_first(&past, PART_PROCESSES), "rss_bytes"), 4096);
+	ck_assert_ptr_null(json_get(model_first(&past, PART_PROCESSES), "pid"));
+	ck_assert_str_eq(json_word(past.parts[PART_STATUS], "hostname"), "pi5");
+	ck_assert_double_eq(json_number(past.parts[PART_STATUS], "uptime_s"), 30);
+	ck_assert_ptr_null(json_get(past.parts[PART_STATUS], "governor"));
+	ck_assert_int_eq(json_count(past.parts[PART_STATUS], "sources_bad"), 0);
 	ck_assert_int_eq(json_count(past.parts[PART_ALERTS], "alerts"), 2);
 	ck_assert_ptr_nonnull(model_row(&past, PART_ALERTS, "rule", "old"));
 	ck_assert_ptr_nonnull(model_row(&past, PART_ALERTS, "rule", "later"));
