@@ -98,6 +98,9 @@ bool source_report(struct source *source, enum source_state state, const char *r
 
 enum source_state source_state_at(const struct source *source, uint64_t now_ns)
 {
+	if (!source->wanted) {
+		return SOURCE_SUSPENDED;
+	}
 	if (source->state != SOURCE_OK || source->interval_ns == 0 || source->last_ok_ns == 0 ||
 		now_ns <= source->last_ok_ns) {
 		return source->state;
@@ -110,6 +113,9 @@ enum source_state source_state_at(const struct source *source, uint64_t now_ns)
 
 const char *source_reason_at(const struct source *source, uint64_t now_ns)
 {
+	if ((source->state == SOURCE_SUSPENDED) == source->wanted) {
+		return source->wanted ? "switched on, not sampled yet" : "switched off";
+	}
 	bool silent = source->reason[0] == '\0' && source_state_at(source, now_ns) == SOURCE_STALE;
 	return silent ? "no new reading" : source->reason;
 }

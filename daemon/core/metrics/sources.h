@@ -58,7 +58,8 @@ size_t sources_count(const struct sources *sources);
  * NULL. */
 bool source_report(struct source *source, enum source_state state, const char *reason);
 
-/* State as seen at now_ns: an ok source whose last reading is older than 3 intervals is stale. */
+/* State as seen at now_ns: an ok source whose last reading is older than 3 intervals is stale; one
+ * that is not wanted any more is suspended, also before the scheduler has seen the request. */
 enum source_state source_state_at(const struct source *source, uint64_t now_ns);
 /* Why it is in that state; "" when it is ok. */
 const char *source_reason_at(const struct source *source, uint64_t now_ns);

@@ -82,7 +82,9 @@ void row_source(struct json *out, const char *name, const struct source *source,
 	json_string(out, "name", source->name);
 	json_string(out, "state", source_state_name(source_state_at(source, now_ns)));
 	json_string_opt(out, "reason", source_reason_at(source, now_ns));
-	json_number(out, "interval_ms", (double)(source->interval_ns / 1000) / 1000.0);
+	const uint64_t wanted_ns = source->wanted_interval_ns;
+	const uint64_t interval_ns = wanted_ns != 0 ? wanted_ns : source->interval_ns;
+	json_number(out, "interval_ms", (double)(interval_ns / 1000) / 1000.0);
 	if (source->last_ok_ns != 0) {
 		json_number(out, "age_ms", row_age_ms(now_ns, source->last_ok_ns));
 	}

@@ -94,8 +94,10 @@ END_TEST
 
 START_TEST(an_ok_source_is_stale_after_three_intervals)
 {
-	struct source source = {
-		.state = SOURCE_OK, .interval_ns = SECOND, .last_ok_ns = 10 * SECOND};
+	struct source source = {.state = SOURCE_OK,
+		.wanted = true,
+		.interval_ns = SECOND,
+		.last_ok_ns = 10 * SECOND};
 	ck_assert_int_eq(source_state_at(&source, 9 * SECOND), SOURCE_OK);
 	ck_assert_int_eq(source_state_at(&source, 13 * SECOND), SOURCE_OK);
 	ck_assert_int_eq(source_state_at(&source, 13 * SECOND + 1), SOURCE_STALE);
@@ -122,6 +124,19 @@ START_TEST(each_wish_has_a_serial_and_zero_keeps_the_interval)
 	ck_assert(source.wanted);
 	ck_assert_uint_eq(source.wanted_interval_ns, 5 * SECOND);
 	ck_assert_uint_eq(source.request_serial, 2);
+}
+END_TEST
+
+START_TEST(a_request_shows_before_it_is_carried_out)
+{
+	struct source source = {.state = SOURCE_OK, .wanted = true};
+	source_request(&source, false, 0);
+	ck_assert_int_eq(source_state_at(&source, SECOND), SOURCE_SUSPENDED);
+	ck_assert_str_eq(source_reason_at(&source, SECOND), "switched off");
+	source_report(&source, SOURCE_SUSPENDED, "switched off");
+	source_request(&source, true, 0);
+	ck_assert_int_eq(source_state_at(&source, SECOND), SOURCE_SUSPENDED);
+	ck_assert_str_eq(source_reason_at(&source, SECOND), "switched on, not sampled yet");
 }
 END_TEST
 

@@ -147,6 +147,8 @@ START_TEST(sources_are_listed_and_wished)
 	/* the test is the daemon's own user, so he may */
 	reply = ask("SetSource", "{\"name\":\"thermal\",\"enabled\":false,\"interval_ms\":250}");
 	ck_assert(cJSON_IsFalse(get(get(reply, "source"), "enabled")));
+	ck_assert_str_eq(string(get(reply, "source"), "state"), "suspended");
+	ck_assert_double_eq(number(get(reply, "source"), "interval_ms"), 250);
 	cJSON_Delete(reply);
 	ck_assert(!f.thermal->wanted);
 	ck_assert_uint_eq(f.thermal->wanted_interval_ns, 250000000);
@@ -154,6 +156,8 @@ START_TEST(sources_are_listed_and_wished)
 	ck_assert_str_eq(
 		ask_error("SetSource", "{\"name\":\"x\"}"), "NotFound what=\"source\" name=\"x\"");
 	ck_assert_str_eq(ask_error("SetSource", "{\"name\":\"thermal\",\"interval_ms\":-1}"),
+		"InvalidParameter parameter=\"interval_ms\"");
+	ck_assert_str_eq(ask_error("SetSource", "{\"name\":\"thermal\",\"interval_ms\":49}"),
 		"InvalidParameter parameter=\"interval_ms\"");
 	ck_assert_str_eq(ask_error("SetSource", "{\"name\":\"thermal\",\"interval_ms\":1e999}"),
 		"InvalidParameter parameter=\"interval_ms\"");
