@@ -19,7 +19,7 @@ static const struct {
 } errors[] = {
 	{"NotFound", CTL_NO_DATA,
 		"[{?name=worst}no frame to explain yet|{?name=then}no frame of that time is kept|"
-		"there is no {what} '{name}']"},
+		"there is no {what} '[{name}|]']"},
 	{"NotPermitted", CTL_NOT_PERMITTED,
 		"{asked} [{?asked=StartSession}of another user's app ]is permitted for root and "
 		"group [{group}|edgeprof] only; join it: sudo usermod -aG [{group}|edgeprof] "
@@ -33,12 +33,43 @@ static const struct {
 	{"LimitReached", CTL_BAD_NEWS, "{asked}: limit of {limit:0} {what} reached"},
 	{"TooLarge", CTL_USAGE, "{asked}: reply too large; ask for less"},
 	{"InvalidParameter", CTL_USAGE,
-		"[{?parameter=from_us}the span begins in the future, or ends before it begins|"
-		"{asked}: the daemon rejects the value of '{parameter}']"},
+		"[{limits}|{asked}: the daemon rejects the value of '{parameter}']"},
 	{"MethodNotFound", CTL_UNREACHABLE,
 		"the daemon does not support {asked}; it may be older than edgeprofctl"},
 	{"MethodNotImplemented", CTL_UNREACHABLE,
 		"the daemon does not support {asked}; it may be older than edgeprofctl"},
+};
+
+/* Which values the daemon takes for a parameter, by the option or argument that it comes from. */
+static const struct {
+	const char *parameter, *text;
+} limits[] = {
+	{"all_runs", "--run and --all-runs exclude each other"},
+	{"before_s", "BEFORE is at most 10min"},
+	{"after_s", "AFTER is at most 10min"},
+	{"deadline_ms", "--deadline is from 0.001 ms to 1d"},
+	{"fps", "--fps is from 0.001 to 100000"},
+	{"frames", "--frames is from 1 to 1000000"},
+	{"from_us", "the span begins in the future, or ends before it begins"},
+	{"glob", "invalid GLOB; metrics have the characters A-Z a-z 0-9 _ . - with / between "
+		 "segments, a GLOB also * and ?"},
+	{"instance", "INSTANCE is not empty, and has no /"},
+	{"interval_ms", "--interval is from 50ms to 1h"},
+	{"label", "LABEL has up to 96 bytes"},
+	{"max_points", "--max-points is from 1 to 100000"},
+	{"name", "--name has up to 48 characters of A-Z a-z 0-9 _ . -"},
+	{"note", "--note has up to 128 bytes, without control characters"},
+	{"pattern", "PATTERN has up to 127 bytes, without control characters"},
+	{"pid", "PID is from 1 to 4194304"},
+	{"recent", "--recent is from 1 to 128"},
+	{"rule", "RULE has up to 48 characters of A-Z a-z 0-9 _ . -"},
+	{"seconds", "--duration is from 1ms to 1d"},
+	{"step_ms", "--step is from 1ms to 7d"},
+	{"tags", "--tag NAME=VALUE has up to 48 and 256 bytes, no control characters, and each "
+		 "NAME once"},
+	{"text", "--note has from 1 to 200 bytes, without control characters"},
+	{"unit", "UNIT has up to 127 bytes, without control characters"},
+	{"warmup", "--warmup is from 0 to 100000"},
 };
 
 /* What may not be found, where its names are, and the command that lists them. */
@@ -132,6 +163,11 @@ int ctl_refused(struct ctl *ctl, const char *method, const char *error, cJSON *p
 	}
 	json_clean(parameters, ctl->style.utf8);
 	cJSON_AddStringToObject(parameters, "asked", method);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (strcmp(limits[i].parameter, json_word(parameters, "parameter")) == 0) {
+			cJSON_AddStringToObject(parameters, "limits", limits[i].text);
+		}
+	}
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		if (strcmp(errors[i].name, name) == 0) {
 			/* only who gets no connection has not reached the daemon */

@@ -59,7 +59,8 @@ class Texts(Case):
             asked = daemon.calls[-1]["parameters"]
             self.assertTrue(0 < asked["to_us"] - asked["from_us"] < 33 * 60e6, asked)
         for what, said in {"from_us": "the span begins in the future, or ends before it begins",
-                           "glob": "GetHistory: the daemon rejects the value of 'glob'"}.items():
+                           "max_points": "--max-points is from 1 to 100000",
+                           "odd": "GetHistory: the daemon rejects the value of 'odd'"}.items():
             with self.daemon(GetHistory=error("org.varlink.service.InvalidParameter", parameter=what)):
                 self.assertEqual(self.ctl("history", "cpu", status=64)[1], f"edgeprofctl: {said}\n")
 
