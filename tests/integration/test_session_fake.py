@@ -181,8 +181,11 @@ class Sessions(Case):
             self.ctl("session", "--tag", "threads=5", status=2)
             for width in (60, 80, 120):
                 self.assertLessEqual(max(map(len, self.ctl("session", COLUMNS=str(width))[0].splitlines()[:-1])), width)
-        with self.daemon(ListSessions=listing()):
+        with self.daemon(ListSessions=dict(listing(), bytes=0)):
             self.assertIn("no sessions yet", self.ctl("session", status=2)[1])
+        with self.daemon(ListSessions=listing()):  # they are another user's
+            for words in ("session",), ("session", "list", "cam*"):
+                self.assertIn("no sessions of yours; those of other users", self.ctl(*words, status=2)[1])
 
     def test_show_has_the_circumstances_and_their_fingerprint(self):
         # covers G1.8, G2.18

@@ -157,13 +157,19 @@ static int list(struct ctl *ctl)
 	if (status != CTL_FINE) {
 		return status;
 	}
+	bool any = json_count(reply, "sessions") > 0;
 	int left = glob ? listing_narrow(reply, "sessions", wanted, glob)
 			: json_count(reply, "sessions");
 	for (size_t i = 0; i < tags->count; i++) {
 		left = listing_narrow(reply, "sessions", session_has_tag, tags->items[i]);
 	}
+	bool hidden = !any && json_number(reply, "bytes") > 0;
 	ctl_answer(ctl, reply, session_show_list);
 	return left > 0 ? CTL_FINE
+	       : hidden
+		       ? ctl_fail(ctl, CTL_NO_DATA,
+				 "no sessions of yours; those of other users are shown to root and "
+				 "the admin group only")
 	       : glob || tags->count > 0
 		       ? ctl_fail(ctl, CTL_NO_DATA, "no session matches")
 		       : ctl_fail(ctl, CTL_NO_DATA,
