@@ -153,6 +153,36 @@ def test_stages_on_two_threads_have_a_sequential_total():
         assert "TOTAL (sequential)" in daemon.ctl("stages", "loop").stdout
 
 
+TASKS = """
+import asyncio, edgeprof, sys
+edgeprof.connect("loop")
+async def part(name):
+    with edgeprof.stage(name): await asyncio.sleep(.01)
+async def whole(i):
+    with edgeprof.frame(i):
+        if sys.argv[1] == "parts": await asyncio.gather(part("a"), part("b"))
+        else: await part("a")
+async def main():
+    if sys.argv[1] == "parts":
+        for i in range(20): await whole(i)
+    else: await asyncio.gather(*map(whole, range(20)))
+asyncio.run(main())
+"""
+
+
+# covers G3.11
+def test_tasks_on_one_thread_have_a_sequential_total():
+    for what in "parts", "frames":
+        with Daemon() as daemon:
+            env = dict(daemon.env, PYTHONPATH=str(SOURCE / "client/python"))
+            subprocess.run(["python3", "-c", TASKS, what], env=env, check=True, timeout=60)
+            until("it ended", lambda: daemon.call("ListApps", all=True)["apps"][0]["state"] == "ended")
+            assert daemon.call("ListStages", app="loop", run=0)["totals"][0]["total_is_sequential"], what
+            assert "(sequential: " in daemon.ctl("report", "loop").stdout, what
+            text = daemon.ctl("report", "loop", "--format", "text").stdout
+            assert re.search(r"^TOTAL \(sequential\) +\d", text, re.M), text
+
+
 BY_ID = """
 import sys, time, edgeprof
 edgeprof.connect("loop")

@@ -111,7 +111,8 @@ def test_the_text_has_every_section():
     text = done.stdout
     assert table_row(text, "capture")[1:] == ["5.0", "5.0", "5.0", "300"], text
     assert table_row(text, "infer@gpu")[1:] == ["24.0", "60.0", "60.0", "300"], text
-    assert table_row(text, "TOTAL")[1:] == ["29.0"] and "MAX FPS" in text, text
+    # infer of 60 ms reaches into the next frame, 50 ms after this one
+    assert table_row(text, "TOTAL")[1:] == ["(sequential)", "29.0"] and "MAX FPS" in text, text
     for part in ("PIPELINE PROFILING REPORT", "Most time in  infer@gpu 82.8 %, capture 17.2 %", "By compute unit",
                  "Rate          20.0 fps, ", "10 of warm-up skipped"):
         assert part in text, (part, text)

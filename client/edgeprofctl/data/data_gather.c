@@ -88,6 +88,7 @@ static void add_complete(struct data_gather *gather, const struct trace_event *e
 		.thread = event->thread,
 		.depth = (uint8_t)event->depth,
 		.failed = event->failed,
+		.timed = event->pid > 0,
 		.throttled = (int8_t)event->throttled};
 	add_run(gather, stage_index(gather, event->name, event->unit, event->category), &run);
 }
@@ -102,6 +103,7 @@ static void on_pair(void *ctx, const struct trace_half *begin, const struct trac
 			.has_frame = begin->has_frame,
 			.process = begin->process,
 			.thread = DATA_BY_ID,
+			.timed = true,
 			.throttled = -1};
 		add_run(gather, stage_index(gather, begin->name, begin->unit, begin->category),
 			&run);

@@ -20,6 +20,7 @@ struct data_run {
 	uint8_t depth;
 	int8_t throttled;
 	bool has_frame, failed;
+	bool timed; /* by the process; of a datagram's only the duration is known */
 };
 
 /* A frame, or a tick; last_ns is later than end_ns where stages of the frame ended later. */

@@ -185,9 +185,9 @@ static void add_runs(struct data_gather *gather, const int index[DATA_STAGES_MAX
 			.throttled = run->throttled,
 			.inside = is_inside(gather->data, run, index)};
 		if (one->frame != DATA_NO_FRAME && data_is_outermost(stage, one)) {
-			bool apart =
-				last && (run->thread == DATA_BY_ID || run->thread != last->thread ||
-						run->process != last->process);
+			/* those of one thread do where tasks take turns */
+			bool apart = last && (run->timed || run->process != last->process ||
+						     run->thread != last->thread);
 			gather->data->overlaps |= apart && run->start_ns < last->end_ns;
 			last = run;
 		}

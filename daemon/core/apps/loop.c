@@ -253,8 +253,11 @@ bool app_loop_frame(struct app *app, const struct frame *frame, struct stage *co
 {
 	struct app_loop *loop = &app->loop;
 	loop->threads |= frame->threads;
-	/* tasks take turns on one thread; frames come in the order of their ends */
-	loop->threads |= frame->by_id && frame->start_ns < loop->frame_ns ? 3 : 0;
+	/* tasks take turns on one thread, in several frames, which come in the order of their ends,
+	 * or in one */
+	bool overlaps =
+		frame->start_ns < loop->frame_ns || frame->sum_ns > frame->end_ns - frame->start_ns;
+	loop->threads |= frame->by_id && overlaps ? 3 : 0;
 	if (loop->warmup_left > 0) {
 		loop->warmup_left--;
 		return false;
