@@ -73,6 +73,13 @@ static void offer_targets(const struct line *line)
 	}
 }
 
+/* Words in capitals stand for something. */
+static bool is_literal(const char *token)
+{
+	return (*token >= 'a' && *token <= 'z') || (*token >= '0' && *token <= '9') ||
+	       *token == '-';
+}
+
 /* What a word of a synopsis or of an option's argument stands for. */
 static void offer_token(struct line *line, const char *token, size_t length)
 {
@@ -97,8 +104,9 @@ static void offer_token(struct line *line, const char *token, size_t length)
 	}
 	line->files = line->files || (length == 4 && memcmp(token, "FILE", length) == 0) ||
 		      (length == 4 && memcmp(token, "PATH", length) == 0) ||
-		      (length == 7 && memcmp(token, "PROGRAM", length) == 0);
-	if (token[0] >= 'a' && token[0] <= 'z') {
+		      (length == 7 && memcmp(token, "PROGRAM", length) == 0) ||
+		      (length == 8 && memcmp(token, "ARGUMENT", length) == 0);
+	if (is_literal(token)) {
 		offer(line, token, length, "");
 	}
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -113,7 +121,7 @@ static void offer_alternatives(struct line *line, const char *text, const char *
 {
 	text += strspn(text, "[");
 	while (text < end) {
-		size_t length = strcspn(text, "|[] ");
+		size_t length = strcspn(text, "|[]. ");
 		length = length < (size_t)(end - text) ? length : (size_t)(end - text);
 		offer_token(line, text, length);
 		text += length;
@@ -156,12 +164,12 @@ static void offer_form(struct line *line, const char *form, size_t size)
 		while (stop < end && *stop != ' ') {
 			stop++;
 		}
-		if (i == line->count) {
+		bool repeated = stop - form > 3 && strncmp(stop - 3, "...", 3) == 0;
+		if (i == line->count || (repeated && i < line->count)) {
 			offer_alternatives(line, form, stop);
 			return;
 		}
-		bool literal =
-			*form >= 'a' && *form <= 'z' && !memchr(form, '|', (size_t)(stop - form));
+		bool literal = is_literal(form) && !memchr(form, '|', (size_t)(stop - form));
 		if (literal && (strlen(line->words[i]) != (size_t)(stop - form) ||
 				       memcmp(form, line->words[i], (size_t)(stop - form)) != 0)) {
 			return;

@@ -215,6 +215,9 @@ class Completion(Case):
                              ["cpu/0/frequency"])
             self.assertEqual(self.complete("edgeprofctl", "frames", ""), ["cam"])
             self.assertEqual(self.complete("edgeprofctl", "source", "disable", ""), ["thermal"])
+            self.assertEqual(self.complete("edgeprofctl", "stages", "--run", "-"), [f"-{n}" for n in range(1, 9)])
+            self.assertIn(__file__, self.complete("edgeprofctl", "model-size", "a", __file__[:-2]))
+            self.assertEqual(self.complete("edgeprofctl", "emit", "a", "b", "c", ""), [])
 
     def test_every_option_of_every_verb_is_offered_and_in_the_manual(self):
         manual = subprocess.run([CTL, "--manual"], input=b"@others@\n@options@\n", capture_output=True, check=True)

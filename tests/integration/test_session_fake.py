@@ -244,9 +244,10 @@ class Sessions(Case):
 
     def test_names_are_completed(self):
         with self.daemon(ListSessions=listing(row(), row(name="night"))):
-            done = subprocess.run([CTL, "--complete", "session", "show", "n"], env=self.environment,
-                                  capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.stdout.split(), ["night"])
+            for words in (["show", "n"], ["delete", "day", "n"], ["delete", "day", "day", "n"]):
+                done = subprocess.run([CTL, "--complete", "session", *words], env=self.environment,
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.stdout.split(), ["night"])
 
 
 if __name__ == "__main__":
