@@ -188,6 +188,12 @@ class Streams(Case):
             child, main = self.on_terminal("sensors", LINES="3", PAGER=pager + " -x")
             self.read_until(main, b"SHELL -x")
             self.assertEqual(child.wait(30), 0)
+            with open(pager, "w", encoding="ascii") as script:  # PAGER=less is to show colours
+                script.write('echo "LESS $LESS"\ncat >/dev/null\n')
+            for environment, expected in (({}, b"LESS FRX"), ({"LESS": "-i"}, b"LESS -i")):
+                child, main = self.on_terminal("sensors", LINES="3", PAGER=pager, **environment)
+                self.read_until(main, expected)
+                self.assertEqual(child.wait(30), 0)
             for more in (["--no-pager"], []):
                 child, main = self.on_terminal("sensors", *more, LINES="3", PAGER="/nonexistent")
                 self.read_until(main, b"cooling/fan")

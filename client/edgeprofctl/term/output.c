@@ -106,6 +106,8 @@ static int start_pager(char *const words[], int input, pid_t *ret)
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigdefault(&attributes, &usual);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	setenv("LESS", "FRX", 0); /* also of PAGER=less: colours, and short texts without waiting */
+	setenv("LV", "-c", 0);
 	setenv("LESSCHARSET", "utf-8", 0);
 	setenv("LESSSECURE", "1", 0);
 	int error = posix_spawnp(ret, words[0], &actions, &attributes, words, environ);
