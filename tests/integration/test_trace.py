@@ -62,6 +62,18 @@ def test_an_output_that_cannot_be_written_says_why():
 
 
 # covers G0.20, G3.16
+def test_a_reader_that_has_enough_is_no_error():
+    with Daemon() as daemon:
+        for more in ([], ["-o", "-"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run([str(CTL), "trace", *more], env=daemon.env, stdout=writer, stderr=subprocess.PIPE, timeout=60)
+            os.close(writer)
+            assert (done.returncode, done.stderr) == (0, b""), (more, done)
+        path = os.path.join(daemon.dir, "a\x1bb.json")
+        assert "wrote " + path.replace("\x1b", "?") + ": " in daemon.ctl("trace", "-o", path).stderr
+
+
 def test_chrome_trace_of_everything():
     with Daemon(CONFIG) as daemon, tempfile.TemporaryDirectory() as folder:
         until("sampled", lambda: daemon.call("ListAlerts")["alerts"])

@@ -146,7 +146,7 @@ static void report_written(const struct trace *trace, const char *path)
 {
 	struct stat info;
 	if (path && strcmp(path, "-") != 0 && stat(path, &info) == 0) {
-		fprintf(stderr, "edgeprofctl: wrote %s: %" PRIu64 " events over %s, %s\n", path,
+		ctl_fail(trace->ctl, CTL_FINE, "wrote %s: %" PRIu64 " events over %s, %s", path,
 			trace->events,
 			format_span((double)(trace->to_ns - trace->from_ns) / 1e9).text,
 			format_bytes((double)info.st_size).text);
@@ -164,7 +164,7 @@ static int write_file(struct trace *trace, bool continues)
 		trace->out = file.stream;
 		status = write_all(trace, continues);
 		r = trace_file_finish(&file);
-		if (r == -EPIPE && !path) {
+		if (r == -EPIPE && (!path || strcmp(path, "-") == 0)) {
 			return CTL_FINE;
 		}
 	}
