@@ -95,7 +95,7 @@ void listing_lines(const struct ctl *ctl, struct table *table, const cJSON *obje
 
 void listing_facts(struct ctl *ctl, const cJSON *object, const struct line *lines, size_t count)
 {
-	static const struct column columns[] = {{NULL, false, false}, {NULL, false, true}};
+	static const struct column columns[] = {{NULL, false, false}, {NULL, false, false}};
 	struct table table;
 	table_init(&table, columns, 2);
 	listing_lines(ctl, &table, object, lines, count);

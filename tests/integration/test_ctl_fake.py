@@ -157,6 +157,16 @@ class Texts(Case):
                 self.assertIn("…\n", text)
             self.ctl("alerts", COLUMNS="1")
 
+    def test_facts_are_wrapped_and_not_cut(self):
+        snapshot = {"hostname": "pi5", "time_us": T, "reasons": {"temperature": "no zone " * 20}}
+        with self.daemon(GetSnapshot=snapshot):
+            for verb in ["status"], ["frames", "cam"], ["self"], ["snapshot"]:
+                whole = self.ctl(*verb, COLUMNS="200")[0].split()
+                text = self.ctl(*verb, COLUMNS="40")[0]
+                self.assertNotIn("…", text)
+                if verb != ["frames", "cam"]:  # whose table has more parts then
+                    self.assertEqual(text.split(), whole)
+
     def test_a_text_has_a_line_of_its_own_where_its_column_has_no_room(self):
         with self.daemon():
             text = self.ctl("alerts", COLUMNS="80")[0]

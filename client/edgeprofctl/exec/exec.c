@@ -3,6 +3,7 @@
  * in one result. The exit status is the command's. */
 #include "client/edgeprofctl/exec/exec.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "client/edgeprofctl/link/json.h"
 #include "client/edgeprofctl/term/when.h"
+#include "client/edgeprofctl/term/wrap.h"
 #include "client/edgeprofctl/trace/trace.h"
 #include "client/edgeprofctl/verb.h"
 
@@ -153,7 +155,13 @@ static int show(struct run *run, cJSON *result)
 		exec_show(ctl, result);
 	}
 	fflush(ctl->output.stream);
-	int written = output_write(STDERR_FILENO, ctl->output.bytes, ctl->output.size);
+	int written = 0;
+	if (ctl->options.json == JSON_OFF && ctl->style.width > 0) {
+		wrap_write(ctl->output.bytes, ctl->style.width, stderr);
+		written = ferror(stderr) ? -EIO : 0;
+	} else {
+		written = output_write(STDERR_FILENO, ctl->output.bytes, ctl->output.size);
+	}
 	output_finish(&ctl->output);
 	ctl->output = to_stdout;
 	return r < 0 || written < 0 ? CTL_OUTPUT : CTL_FINE;

@@ -74,7 +74,7 @@ enum {
 static void show_self(struct ctl *ctl, const cJSON *self)
 {
 	static const struct column columns[] = {
-		{NULL, false, false}, {NULL, false, false}, {NULL, false, true}};
+		{NULL, false, false}, {NULL, false, false}, {NULL, false, false}};
 	const char *state = json_word(self, "history_persist_state");
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));

@@ -136,7 +136,7 @@ static const struct line snapshot_lines[] = {
 static void show_snapshot(struct ctl *ctl, const cJSON *report)
 {
 	static const struct column columns[] = {
-		{NULL, false, true}, {NULL, true, false}, {NULL, false, true}};
+		{NULL, false, false}, {NULL, true, false}, {NULL, false, false}};
 	struct table table;
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	listing_text(ctl,
