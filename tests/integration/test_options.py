@@ -46,6 +46,13 @@ def test_a_refusal_names_the_option_and_what_it_takes():
         assert not wrong, wrong
 
 
+def test_recent_without_a_number_is_ten_frames():
+    with Daemon() as daemon, program([DEMO, "--fps", "100"], daemon.env):
+        until("ten frames", lambda: daemon.ctl("frames", "demo", "--recent").stdout.count("demo ") == 10)
+        done = daemon.ctl("frames", "demo", "--slow", "--recent")
+        assert done.returncode in (0, 2) and "--recent is" not in done.stderr, done
+
+
 def test_an_empty_name_is_quoted():
     with Daemon() as daemon:
         for words, what in ((["stages", ""], "app"), (["source", "enable", ""], "source"),

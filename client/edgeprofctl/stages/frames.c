@@ -9,7 +9,7 @@
 #include "client/edgeprofctl/verb.h"
 #include "proto/text.h"
 
-enum { STAGES_MAX = 10, BAR_WIDTH = 40, NOTE_SIZE = 256 };
+enum { STAGES_MAX = 10, BAR_WIDTH = 40, NOTE_SIZE = 256, DEFAULT_RECENT = 10 };
 
 void show_frames(struct ctl *ctl, const cJSON *reply)
 {
@@ -212,8 +212,8 @@ static cJSON *parameters_of(const struct ctl *ctl, const char *app)
 	if (options->slow) {
 		cJSON_AddBoolToObject(parameters, "slow", true);
 	}
-	if (options->recent != 0) {
-		double frames = options->recent > 0 ? (double)options->recent : 0;
+	if (options->recent > 0 || (options->recent < 0 && !options->slow)) {
+		double frames = options->recent > 0 ? (double)options->recent : DEFAULT_RECENT;
 		cJSON_AddNumberToObject(parameters, "recent", frames);
 	}
 	return parameters;
@@ -280,7 +280,7 @@ static int run(struct ctl *ctl)
 static const struct option_spec options[] = {
 	{"slow", 0, NULL, "show single frames that took long, and where the time went", option_flag,
 		offsetof(struct options, slow)},
-	{"recent", 0, "[N]", "show the last N frames that carry an id", option_count,
+	{"recent", 0, "[N]", "show the last N frames that carry an id; default: 10", option_count,
 		offsetof(struct options, recent)},
 	CTL_WINDOW_OPTIONS,
 	{.name = NULL},

@@ -170,7 +170,7 @@ static int show_past(struct ctl *ctl, int64_t *serial)
 		show_events(ctl, reply);
 		if (json_count(reply, "events") == 0 && !ctl->options.follow) {
 			fputs(narrowed || ranged
-					? "No such events; without GLOB and options all are "
+					? "No such events; without SUBJECT and options all are "
 					  "listed.\n"
 					: "No events yet; 'edgeprofctl mark LABEL' makes one.\n",
 				ctl->output.stream);
