@@ -203,6 +203,9 @@ def test_history_is_the_screen_of_then():
             assert asked["to_us"] == STATUS["time_us"] - 10_000_000, asked
             terminal.type("<")
             terminal.shows("history: 2025-11-21 05:39:15")
+            for typed, shown in (("05:40:02", "05:40:02"), ("5min", "05:35:25"), ("23:59:58", "20 23:59:58")):
+                terminal.type(f"t{typed}\r")  # of the clock on the screen
+                terminal.shows(f"{shown}, End: live")
             terminal.type("\x1bOF")  # End
             terminal.shows("live")
             terminal.shows("41.0 %")

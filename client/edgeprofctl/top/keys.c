@@ -37,12 +37,12 @@ static void done_mark(struct keyboard *keyboard, const char *text)
 
 static void done_time(struct keyboard *keyboard, const char *text)
 {
-	int64_t time_us, now_us = when_now_us();
-	if (when_parse_time(text, now_us, &time_us) < 0) {
+	int64_t time_us;
+	if (when_parse_time(text, keyboard->host->live.now_us, &time_us) < 0) {
 		say(keyboard->host, "invalid time; use 14:03, 5min (ago), 2026-01-31 14:30");
 		return;
 	}
-	host_go(keyboard->host, time_us + keyboard->host->live.now_us - now_us);
+	host_go(keyboard->host, time_us);
 }
 
 /* The selected alert, else the first. */
