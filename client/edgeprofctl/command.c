@@ -69,6 +69,37 @@ static bool is_number(const char *text)
 	return text && text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
+/* Whether a form of the verb begins with the word: "[list] | enable SOURCE" */
+static bool is_form(const struct verb *verb, const char *word, size_t length)
+{
+	const char *form = verb->synopsis;
+	while (form) {
+		form += strspn(form, " |[");
+		if (strcspn(form, " ]") == length && memcmp(form, word, length) == 0) {
+			return true;
+		}
+		form = strstr(form, " | ");
+	}
+	return false;
+}
+
+/* The form in use, where the option does not belong to it; NULL: it does. Options of some forms say
+ * so in their help: "start: what distinguishes it; list: only those with it" */
+static const char *foreign_form(const struct command *command, const struct option_spec *spec)
+{
+	const char *word = command->word_count > 0 ? command->words[0] : "", *at = spec->help;
+	if (at[0] == '\0' || !is_form(command->verb, at, strcspn(at, ":"))) {
+		return NULL;
+	}
+	word = is_form(command->verb, word, strlen(word)) ? word : "list";
+	for (; at; at = strstr(at, "; "), at = at ? at + 2 : NULL) {
+		if (strcspn(at, ":") == strlen(word) && text_starts_with(at, word)) {
+			return NULL;
+		}
+	}
+	return word;
+}
+
 /* Stores an option where its table says: the common one, or that of the verb. any: the option, NULL
  * for a letter, which may be of another one in each verb. */
 static int store(struct command *command, const struct option_spec *any, int code, const char *text)
@@ -87,6 +118,9 @@ static int store(struct command *command, const struct option_spec *any, int cod
 		fprintf(stderr, "edgeprofctl: '%s' has no option '%s%s'\n", command->verb->name,
 			any ? "--" : "-", any ? name : letter);
 		return -EINVAL;
+	}
+	if (command->verb && foreign_form(command, spec)) {
+		command->foreign = spec;
 	}
 	text = code == 'j' ? "short" : text;
 	if (spec->parse(spec, text, (char *)&command->options + spec->offset) < 0) {
@@ -215,6 +249,11 @@ int command_parse(int argc, char **argv, const struct verb *const *verbs, struct
 		goto error;
 	}
 	command.help = help || command.options.help;
+	if (command.foreign && !command.help) {
+		fprintf(stderr, "edgeprofctl: '%s %s' has no option '--%s'\n", command.verb->name,
+			foreign_form(&command, command.foreign), command.foreign->name);
+		goto error;
+	}
 	*ret = command;
 	return 0;
 error:

@@ -10,6 +10,7 @@ struct command {
 	bool help;		 /* "help" or --help */
 	char **words;		 /* the verb's arguments */
 	int word_count;
+	const struct option_spec *foreign; /* one that the form in use does not have */
 };
 
 /* Options may precede or follow the verb. 0, or -EINVAL after a message on stderr. argv

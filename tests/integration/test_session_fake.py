@@ -228,6 +228,17 @@ class Sessions(Case):
                     "start", "a", "b", "c"):
                 self.assertIn("usage: edgeprofctl session", self.ctl("session", *words, status=64)[1])
 
+    def test_an_option_of_another_form_is_refused(self):
+        with self.daemon(StopSession={"session": row()}, ListSources={"sources": []}) as daemon:
+            for words, form in ((["session", "stop", "day", "--tag", "a=b"], "session stop"),
+                                (["session", "--frames", "3", "day*"], "session list"),
+                                (["record", "--output", "x"], "record list"),
+                                (["source", "disable", "cpu", "--interval", "1s"], "source disable")):
+                option = next(word for word in words if word[:2] == "--")
+                self.assertIn(f"'{form}' has no option '{option}'", self.ctl(*words, status=64)[1])
+            self.assertEqual(daemon.calls, [])
+            self.assertIn("Usage", self.ctl("session", "--frames", "--help")[0])
+
     def test_nothing_hostile_reaches_the_terminal(self):
         bad = row(name=HOSTILE, app=HOSTILE, state=HOSTILE, error=HOSTILE, cut=HOSTILE, lost=1, kept_share=0.2,
                   tags=[{"name": HOSTILE, "value": HOSTILE}], environment=[{"name": HOSTILE, "value": HOSTILE}])

@@ -40,11 +40,10 @@ static int run_source(struct ctl *ctl)
 {
 	const char *action = ctl->word_count > 0 ? ctl->words[0] : "list";
 	bool disable = strcmp(action, "disable") == 0;
-	if (strcmp(action, "list") == 0 && ctl->word_count <= 1 && ctl->options.interval_ms == 0) {
+	if (strcmp(action, "list") == 0 && ctl->word_count <= 1) {
 		return ctl_show(ctl, "ListSources", NULL, true, show_sources);
 	}
-	if ((!disable && strcmp(action, "enable") != 0) || ctl->word_count != 2 ||
-		(disable && ctl->options.interval_ms > 0)) {
+	if ((!disable && strcmp(action, "enable") != 0) || ctl->word_count != 2) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"usage: edgeprofctl source list | enable SOURCE [--interval SPAN] | "
 			"disable SOURCE");
