@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """edgeprofctl and a real daemon: what the daemon does not take is explained by the option it came from."""
-from harness import DEMO, Daemon, program, run_tests, until
+from harness import DEMO, Daemon, VarlinkError, program, run_tests, until
 
 TOO_LONG = "x" * 300
 REFUSED = (
@@ -30,7 +30,7 @@ REFUSED = (
     (["silence", "temperature", "1h", "--note", "a\tb"], "--note has up to 128 bytes"),
     (["test-alert", "--note", ""], "--note has from 1 to 200 bytes"),
     (["ps", "--watch", "4194305"], "PID is from 1 to 4194304"),
-    (["ps", "--watch", ""], "PATTERN has up to 127 bytes"),
+    (["ps", "--watch", "a\tb"], "PATTERN has up to 127 bytes"),
     (["ps", "--watch", "cam", "--name", "a b"], "a b"),
 )
 
@@ -51,6 +51,20 @@ def test_recent_without_a_number_is_ten_frames():
         until("ten frames", lambda: daemon.ctl("frames", "demo", "--recent").stdout.count("demo ") == 10)
         done = daemon.ctl("frames", "demo", "--slow", "--recent")
         assert done.returncode in (0, 2) and "--recent is" not in done.stderr, done
+
+
+def test_an_empty_name_ends_no_watch():
+    with Daemon() as daemon:
+        daemon.call("WatchProcess", pattern="cam*")
+        for option in "--watch", "--unwatch":
+            done = daemon.ctl("ps", option, "")
+            assert done.returncode == 64 and f"invalid value '' for {option}" in done.stderr, done
+        try:
+            daemon.call("WatchProcess", name="", remove=True)
+            raise AssertionError("it was taken")
+        except VarlinkError as error:
+            assert error.parameters == {"parameter": "pid"}, error
+        assert daemon.call("WatchProcess", pattern="cam*", remove=True)["count"] == 1  # it was still there
 
 
 def test_an_empty_name_is_quoted():

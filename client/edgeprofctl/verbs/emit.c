@@ -291,7 +291,7 @@ static int parse_frame(const struct option_spec *spec, const char *text, void *v
 }
 
 static const struct option_spec options[] = {
-	{"app", 0, "APP", "the app that the value belongs to; default: statsd", option_text,
+	{"app", 0, "APP", "the app that the value belongs to; default: statsd", option_nonempty,
 		offsetof(struct options, app)},
 	{"frame", 0, "N", "the frame that the value belongs to", parse_frame,
 		offsetof(struct options, frame)},

@@ -54,7 +54,7 @@ static int run_mark(struct ctl *ctl)
 }
 
 static const struct option_spec mark_table[] = {
-	{"app", 0, "APP", "the app that the mark belongs to", option_text,
+	{"app", 0, "APP", "the app that the mark belongs to", option_nonempty,
 		offsetof(struct options, app)},
 	{.name = NULL},
 };

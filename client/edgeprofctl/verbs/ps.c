@@ -221,11 +221,11 @@ static int run(struct ctl *ctl)
 
 static const struct option_spec options[] = {
 	{"watch", 0, "PID|PATTERN|UNIT",
-		"watch a process, matching command lines, or a systemd unit", option_text,
+		"watch a process, matching command lines, or a systemd unit", option_nonempty,
 		offsetof(struct options, watch)},
-	{"unwatch", 0, "PID|PATTERN|UNIT|NAME", "end a watch that --watch began", option_text,
+	{"unwatch", 0, "PID|PATTERN|UNIT|NAME", "end a watch that --watch began", option_nonempty,
 		offsetof(struct options, unwatch)},
-	{"name", 0, "NAME", "with --watch: name the metrics process/NAME/...", option_text,
+	{"name", 0, "NAME", "with --watch: name the metrics process/NAME/...", option_nonempty,
 		offsetof(struct options, name)},
 	{"threads", 0, NULL, "show the five busiest threads of each process", option_flag,
 		offsetof(struct options, threads)},

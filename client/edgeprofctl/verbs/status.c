@@ -155,7 +155,7 @@ static int run_snapshot(struct ctl *ctl)
 }
 
 static const struct option_spec snapshot_table[] = {
-	{"app", 0, "APP", "show only what belongs to this app", option_text,
+	{"app", 0, "APP", "show only what belongs to this app", option_nonempty,
 		offsetof(struct options, app)},
 	{.name = NULL},
 };

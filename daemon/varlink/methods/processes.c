@@ -263,7 +263,8 @@ enum api_result method_watch_process(struct api_call *call)
 	int given = value[WATCH_PARAM_PID].present + value[WATCH_PARAM_PATTERN].present +
 		    value[WATCH_PARAM_UNIT].present;
 	struct watch watch = {.runtime = true};
-	if (given > 1 || (given == 0 && !(removal && value[WATCH_PARAM_NAME].present))) {
+	bool named = value[WATCH_PARAM_NAME].present && value[WATCH_PARAM_NAME].string[0] != '\0';
+	if (given > 1 || (given == 0 && !(removal && named))) {
 		return reply_invalid_parameter(call->out, "pid");
 	}
 	const char *bad = given == 1 ? read_watch(value, &watch) : NULL;
