@@ -125,7 +125,7 @@ int datagram_check(struct ctl *ctl, const char *name, const struct text *text)
 		return ctl_fail(ctl, CTL_USAGE, "cannot send '%s': %s", name,
 			result == STATSD_END ? "no name" : reader.reason);
 	}
-	if (!same(line->name, name) || reader.at != reader.end) {
+	if (!same(line->name, name)) {
 		return ctl_fail(ctl, CTL_USAGE,
 			"invalid name '%s': ':', '|' and line ends are not allowed", name);
 	}
@@ -133,10 +133,19 @@ int datagram_check(struct ctl *ctl, const char *name, const struct text *text)
 	if (bad) {
 		return ctl_fail(ctl, CTL_USAGE, "a duration of %g ms is %s", line->value, bad);
 	}
-	if (!same(line->app, ctl->options.app) || !same(line->unit, ctl->options.unit) ||
-		!same(line->category, ctl->options.category)) {
-		return ctl_fail(ctl, CTL_USAGE,
-			"invalid app, unit or category: ',', '|' and line ends are not allowed");
+	const struct options *options = &ctl->options;
+	const struct {
+		const char *name, *given;
+		struct statsd_text read;
+	} tags[] = {{"app", options->app, line->app}, {"unit", options->unit, line->unit},
+		{"category", options->category, line->category}};
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		if (!same(tags[i].read, tags[i].given)) {
+			return ctl_fail(ctl, CTL_USAGE,
+				"invalid value '%s' for --%s; ',', '|' and line ends are not "
+				"allowed",
+				tags[i].given, tags[i].name);
+		}
 	}
 	return CTL_FINE;
 }

@@ -32,6 +32,9 @@ REFUSED = (
     (["ps", "--watch", "4194305"], "PID is from 1 to 4194304"),
     (["ps", "--watch", "a\tb"], "PATTERN has up to 127 bytes"),
     (["ps", "--watch", "cam", "--name", "a b"], "a b"),
+    (["emit", "a", "5ms", "--app", "cam,x"], "invalid value 'cam,x' for --app; ',', '|'"),
+    (["emit", "a", "5ms", "--app", "cam", "--unit", "g|pu"], "invalid value 'g|pu' for --unit; ',', '|'"),
+    (["tail", "/dev/null", "--pattern", "a {ms}", "--category", "a\nb"], "invalid value 'a?b' for --category; ',', '|'"),
 )
 
 

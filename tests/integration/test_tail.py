@@ -91,7 +91,7 @@ def test_wrong_patterns_and_words():
     with Daemon() as daemon:
         for words, message in ((["--pattern", "infer"], "invalid pattern 'infer', at byte 6: no duration"),
                                (["--pattern", "a {x}"], "at byte 3: unknown placeholder"), ([], "requires a --pattern"),
-                               (["--pattern", ""], "invalid value"), ([*PATTERN, "--app", "a,b"], "invalid app"),
+                               (["--pattern", ""], "invalid value"), ([*PATTERN, "--app", "a,b"], "invalid value 'a,b' for --app"),
                                ([*PATTERN, "--category", "a|b"], "category"),
                                (["--pattern", "{stage=a:b}{ms}"], "cannot send 'a:b'"),
                                (["--pattern", "{stage=" + "x" * 300 + "}{ms}"], "cannot send 'xxx"),
