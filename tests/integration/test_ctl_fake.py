@@ -391,6 +391,16 @@ class ExitCodes(Case):
             self.assertIn("usermod -aG wheels $USER", said)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become another user")
+    def test_an_app_is_found_without_permission_for_recordings(self):
+        absent = {method: error("io.edgeprof.NotFound", what=what, name="cam")
+                  for method, what in (("GetSession", "session"), ("ListStages", "app"))}
+        refused = error("io.edgeprof.NotPermitted", method="GetRecording", group="edgeprof")
+        with self.daemon(GetRecording=refused, ListRecordings={"recordings": [{"name": "night"}]}, **absent) as daemon:
+            for words in (["report", "cam", "--format", "text"], ["compare", "cam", "mic"]):
+                self.assertIn("no session, recording, app or file is named 'cam'", self.ctl(*words, status=2)[1])
+                self.assertTrue(any(call["method"].endswith("ListStages") for call in daemon.calls))
+            self.assertIn("GetRecording is permitted for root", self.ctl("report", "night", "--format", "text", status=77)[1])
+
     def test_a_closed_socket_is_77_and_names_its_group(self):
         with self.daemon() as daemon:
             os.chmod(daemon.path, 0o660)

@@ -20,6 +20,20 @@ bool data_is_file(const char *what)
 	return strchr(what, '/') || text_ends_with(what, ".jsonl");
 }
 
+/* An ordinary user may have no recording, whether there is one of that name or not. */
+static bool is_recording(struct ctl *ctl, const char *name)
+{
+	cJSON *reply = NULL, *row = NULL;
+	bool found = false;
+	ctl_try(ctl, "ListRecordings", NULL, &reply);
+	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(reply, "recordings"))
+	{
+		found = found || strcmp(json_word(row, "name"), name) == 0;
+	}
+	cJSON_Delete(reply);
+	return found;
+}
+
 /* Opens what has that name; what is not a recording or session stays with the daemon. */
 static int find(struct ctl *ctl, const char *what)
 {
@@ -30,7 +44,8 @@ static int find(struct ctl *ctl, const char *what)
 	int status = ctl_connect(ctl);
 	for (size_t i = 0; status == CTL_FINE && !ctl->replay && i < 2; i++) {
 		status = replay_load(ctl, what, methods[i]);
-		bool absent = status == CTL_NO_DATA || (status == CTL_UNREACHABLE && ctl->client);
+		bool absent = status == CTL_NO_DATA || (status == CTL_UNREACHABLE && ctl->client) ||
+			      (status == CTL_NOT_PERMITTED && !is_recording(ctl, what));
 		status = absent ? CTL_FINE : status;
 	}
 	return status;
