@@ -138,7 +138,8 @@ void row_alert(struct json *out, const struct core *core, const struct alert *al
 	json_integer(out, "since_us",
 		alert->since_us ? alert->since_us : row_time_us(core, alert->since_ns));
 	json_number(out, "age_ms", alert_age_ms(core, alert));
-	json_string(out, "text", alert->text);
+	/* while it is pending, the text is still that of its last end */
+	json_string(out, "text", alert->phase == ALERT_PENDING ? "" : alert->text);
 	hold_fields(out, core, alert);
 	json_close(out, '}');
 }

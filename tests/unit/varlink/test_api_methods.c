@@ -178,6 +178,21 @@ START_TEST(alerts_pending_firing_and_all)
 	reply = ask("ListAlerts", "{\"all\":null}");
 	ck_assert_double_eq(number(item_of(reply, "alerts", "instance", "max"), "value"), 80);
 	cJSON_Delete(reply);
+	/* pending again: what is said of the time before is over */
+	struct alert *max = NULL;
+	for (size_t i = 0; !max || strcmp(max->instance, "max") != 0; i++) {
+		max = (struct alert *)alerts_at(f.core.alerts, i);
+	}
+	snprintf(max->text, sizeof(max->text), "no longer above 75");
+	max->phase = ALERT_OK;
+	reply = ask("ListAlerts", "{\"all\":true}");
+	alert = item_of(reply, "alerts", "instance", "max");
+	ck_assert_str_eq(string(alert, "text"), "no longer above 75");
+	cJSON_Delete(reply);
+	max->phase = ALERT_PENDING;
+	reply = ask("ListAlerts", NULL);
+	ck_assert_str_eq(string(item_of(reply, "alerts", "instance", "max"), "text"), "");
+	cJSON_Delete(reply);
 }
 END_TEST
 
