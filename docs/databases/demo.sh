@@ -11,7 +11,8 @@ build=$(cd "${1:-$source/build-release}" && pwd)
 PATH=$PATH:/usr/sbin
 missing=() rows=()
 dir=$(mktemp -d "${TMPDIR:-/tmp}/edgeprof-databases.XXXXXX")
-trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
+# again until all have ended: one that had not become its program yet may lose a signal
+trap 'while kill $(jobs -pr) 2>/dev/null; do sleep 0.1; done; wait; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 cd "$dir"
 export EDGEPROF_RUNTIME_DIR=$dir/run
