@@ -91,7 +91,7 @@ def test_the_rate_after_a_restart_is_of_now():
             return [m for m in (json.loads(payload) for _, payload in seen) if m["mono_us"] > killed_us]
 
         first = fresh(broker.subscribe(topic, until=fresh, ready=daemon.start))[0]
-        assert first["total_count"] > 100 and 0 < first["rate_per_second"] < 55, first
+        assert first["total_count"] > 100 and 0 < first["rate_per_second"] < 90, first  # it was 148
         work.join()
 
 
