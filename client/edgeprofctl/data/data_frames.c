@@ -181,8 +181,8 @@ static size_t mark_at(const struct data_records *records, uint64_t t_ns)
 	return low;
 }
 
-/* One that was made of runs is around all of its own. Behind its end no stage runs again: the
- * buffer with this id was used again. */
+/* One that was made of runs is around all of its own. No stage runs again after its end: then the
+ * buffer with this id was reused. */
 static bool has_run(const struct data_mark *mark, const struct data_run *run)
 {
 	bool around = run->start_ns >= mark->start_ns && run->end_ns <= mark->end_ns;

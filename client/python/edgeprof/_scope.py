@@ -111,7 +111,7 @@ class Scope:
     def _close(self) -> bool:
         """Closes it, and what was opened inside. False: what was around it ended before (asyncio tasks)."""
         own, depth = self.thread, self.depth
-        # a signal handler's may have been written where it is shown, but then all since ended in turn
+        # a signal handler's stage may have overwritten its entry; then all since ended in turn
         held = own.turn != self.turn and depth < L.OPEN_STAGES - 1
         if own.depth <= depth or (held and own.slot64[self.open_offset // 8] != self.start):
             return False
@@ -284,7 +284,7 @@ def _new(
 
     def make(frame: Optional[int]) -> Any:
         nonlocal made
-        scope = made  # the one before, unless that is open or another thread's
+        scope = made  # reused, unless it is open or another thread's
         if index < 0:
             return Unplaced(name)
         if scope is None or scope.hot is not None or scope.thread.ident != get_ident():

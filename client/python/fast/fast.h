@@ -37,8 +37,8 @@ void fast_start(void);
 /* Calls a function of edgeprof._native; releases args. NULL: an exception, also without args. */
 PyObject *fast_call_native(const char *name, PyObject *args, PyObject *kwargs);
 
-/* After that failed: because the interpreter ends and its modules are gone, as in destructors that
- * run so late. Then there is no exception any more. */
+/* After that failed: whether the interpreter is shutting down and its modules are gone, as for late
+ * destructors. Clears the exception then. */
 bool fast_is_late(void);
 
 /* Tasks of asyncio were seen: what is open is asked of edgeprof._tasks. */

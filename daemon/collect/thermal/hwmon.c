@@ -140,8 +140,8 @@ static int hwmon_probe(const struct collector_context *ctx, void *state)
 		"no temperature in /sys/class/hwmon that no thermal zone reports");
 }
 
-/* NULL when another source exposes it; thermal gets it whenever it finds a zone, but for one that
- * tells less than the processor's chip. */
+/* NULL when another source exposes it; thermal takes it as soon as it finds a zone, except where
+ * that is only ACPI's and the processor has a chip. */
 static struct metric *find_max(const struct hwmon *hwmon, struct naming *naming)
 {
 	const struct gauges *gauges = &hwmon->gauges;

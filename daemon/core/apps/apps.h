@@ -197,7 +197,7 @@ static inline void apps_record(struct apps *apps, struct app_process *process, u
 	apps_fold_stages(apps);
 }
 
-/* Another thread has the slot: what an earlier one left open there is not around its stages. */
+/* Another thread took the slot: stages that the earlier one left open do not enclose its own. */
 void apps_slot_taken(struct app_process *process, uint32_t slot);
 
 /* New names are the expensive ones: from now on at most count of them are accepted. SIZE_MAX = no

@@ -109,9 +109,9 @@ static void child_add(struct app_slot *own, unsigned depth, uint8_t child)
 	}
 }
 
-/* How long runs inside of this one took. Those that began ahead of it are of one that got lost.
- * Those that are deeper than its children were in a stage that never ended (longjmp): they become
- * its children. */
+/* How long runs inside of this one took. Those that began before it belong to one that got lost.
+ * Those deeper than its children were in a stage that never ended (longjmp), and become its
+ * children. */
 static uint64_t take_inside(struct app_slot *own, unsigned below, const struct proto_record *record)
 {
 	uint64_t sum_ns = 0;

@@ -268,8 +268,7 @@ static void add_notes(const struct facts *facts, struct improvements *ret)
 	if (facts->dropped > 0.001 && facts->crowded > 0) {
 		recommend(ret,
 			"record on fewer threads: %.1f %% of the events were dropped, and no more "
-			"than "
-			"%u threads of a process can record at a time",
+			"than %u threads of a process can record at a time",
 			100 * facts->dropped, facts->crowded);
 	} else if (facts->dropped > 0.001) {
 		recommend(ret, "record less: %.1f %% of the events were dropped",

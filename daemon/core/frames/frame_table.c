@@ -220,8 +220,8 @@ static uint64_t distance_ns(const struct frame *frame, const struct frame_piece 
 	return piece->start_ns > frame->end_ns ? piece->start_ns - frame->end_ns : 0;
 }
 
-/* The piece lies ahead of one frame and behind the begin of an earlier one that had a stage of it,
- * too: it waited in a queue. */
+/* The piece ends before the later frame begins, and starts after the earlier one began, which ran a
+ * stage of the later one: the earlier frame waited in a queue. */
 static bool is_between(
 	const struct frame *earlier, const struct frame *later, const struct frame_piece *piece)
 {
